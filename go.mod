@@ -1,0 +1,3 @@
+module github.com/retrydecider/decider
+
+go 1.26

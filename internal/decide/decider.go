@@ -1,0 +1,145 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"strconv"
+	"time"
+)
+
+// ErrUnknownDependency says that the policy file refuses names that it does
+// not know.
+var ErrUnknownDependency = errors.New("no rule of the policy file matches this dependency")
+
+// Policies finds the rule of a dependency. What one call returns is of one
+// policy file, however often the file changes meanwhile.
+type Policies interface {
+	// Find returns the rule and the name of the bucket that serves it, or
+	// [ErrUnknownDependency].
+	Find(dependency string) (p *Policy, bucket string, err error)
+}
+
+// Decider decides: plan first, then one question to the fleet, spend last. All
+// its fields must be set; it is safe for concurrent use where they are.
+type Decider struct {
+	Policies Policies
+	Fleet    Fleet
+	// Now is the clock, from which HTTP-dates count.
+	Now func() time.Time
+	// Random gives floats in [0, 1).
+	Random func() float64
+	// NewID makes a decision_id where the caller chose none.
+	NewID func() string
+}
+
+// Decide answers one failed attempt. The only error is [ErrUnknownDependency].
+func (d *Decider) Decide(ctx context.Context, a *Attempt) (Decision, error) {
+	return d.decide(ctx, a, nil, false)
+}
+
+// Explain answers as Decide would, records every question in t, and neither
+// spends nor changes anything.
+func (d *Decider) Explain(ctx context.Context, a *Attempt, t *Trace) (Decision, error) {
+	return d.decide(ctx, a, t, true)
+}
+
+func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool) (Decision, error) {
+	policy, bucket, err := d.Policies.Find(a.Dependency)
+	if err != nil {
+		return Decision{}, err
+	}
+	plan := plan(policy, a, d.Now(), d.Random, t)
+	if plan.Decision.DecisionID == "" {
+		plan.Decision.DecisionID = d.NewID()
+	}
+	if policy.Breaker.Mode != BreakerModeOff {
+		plan.Decision.Breaker = BreakerClosed
+	}
+	switch {
+	case plan.Asks:
+		q := plan.question(policy, bucket, a)
+		q.DryRun = dryRun
+		plan.settle(d.Fleet.Ask(ctx, &q), &q, d.Random, t)
+	case plan.Tells && !dryRun:
+		f := plan.failed(policy, bucket, a)
+		d.Fleet.Tell(&f)
+	}
+	return plan.Decision, nil
+}
+
+func (out *Plan) failed(p *Policy, bucket string, a *Attempt) Failed {
+	return Failed{Bucket: bucket, Policy: p, Caller: a.Caller, Kind: a.Failure.Kind(), First: a.number() == 1,
+		ServerDelay: min(out.Decision.ServerDelay.Value, p.RetryAfter.Max)}
+}
+
+func (out *Plan) question(p *Policy, bucket string, a *Attempt) Question {
+	return Question{Failed: out.failed(p, bucket, a), ID: a.DecisionID, Attempt: a.number(), Fit: out.fit, Own: out.own, Delay: out.Decision.Delay}
+}
+
+// settle gives the fleet's answer the last word on a planned retry (step 9).
+func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Trace) {
+	d := &out.Decision
+	d.Budget, d.Breaker, d.Degraded = answer.Budget, answer.Breaker, answer.Degraded
+	if answer.ReportOutcomes {
+		d.Hints |= ReportOutcomes
+	}
+	d.coolDown = answer.CoolDown
+	if answer.Verdict == Granted && !out.grant(answer, q, random) {
+		answer.Verdict = CoolDownTooLong
+	}
+	if answer.Verdict != Granted {
+		hints := d.Hints & ReportOutcomes
+		out.giveUp(verdictReasons[answer.Verdict])
+		d.AskAgain, d.Hints = answer.AskAgain, hints
+	}
+	if t != nil {
+		t.add(9, "does the fleet's state allow it?", "%s", answer.describe(d))
+	}
+}
+
+// grant sets the wait of a granted retry, and says whether it fits the
+// deadline: a replayed one may not, where the deadline has shrunk since.
+func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits bool) {
+	d := &out.Decision
+	delay := d.Delay
+	if answer.Replayed {
+		out.own, delay = answer.Own, answer.Delay
+		if d.ServerDelay.Present {
+			d.ServerDelay.Value = answer.ReplayedServerDelay
+		}
+	}
+	server := d.ServerDelay.Value
+	if answer.CoolDown <= server {
+		return out.label(delay, server, 0)
+	}
+	if q.ID != "" { // the same id must come to the same wait
+		random = func() float64 { return idFloat(q.ID, q.Attempt) }
+	}
+	return out.setDelay(server, answer.CoolDown, q.Policy.RetryAfter.Spread, random)
+}
+
+// idFloat is a float in [0, 1) that is always the same for an id and attempt.
+func idFloat(id string, attempt int64) float64 {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	h.Write([]byte{':'})
+	h.Write(strconv.AppendInt(nil, attempt, 10))
+	x := h.Sum64()
+	x ^= x >> 33 // FNV alone leaves the high bits of short texts alike
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return float64(x>>11) / (1 << 53)
+}
+
+func (answer Answer) describe(d *Decision) string {
+	text := d.Message()
+	if answer.Budget.Asked {
+		text += " Budget: " + FormatMicro(answer.Budget.Tokens) + " of " + FormatMicro(answer.Budget.Capacity) +
+			" tokens, " + answer.Budget.Source() + "."
+	}
+	if answer.Replayed {
+		text += " This decision_id was granted before."
+	}
+	return text
+}
