@@ -1,0 +1,94 @@
+# decider: every task of the repository. `make` alone lists them.
+#
+# Nothing but Go is needed to run decider; `make test` fetches what else the
+# tests use. CI (.ci/run) calls these targets and nothing else.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+GO      ?= go
+
+# Both modules of the repository that hold the project's own code.
+MODULES  = . clients/go
+# What generate writes; generate-check compares it with the commit.
+GENERATED = internal/gen internal/policy/decider.schema.json clients/go/internal
+
+# golangci-lint takes minutes to build, so its binary is kept by version.
+LINT_VERSION = $(shell awk '$$1 ~ /golangci-lint\/v2$$/ && $$2 ~ /^v/ {print $$2}' tools/go.mod)
+LINT         = .cache/golangci-lint-$(LINT_VERSION)
+REDOCLY      = @redocly/cli@2.77.0
+
+# fuzz: seconds for all targets together. bench: which, and how often.
+FUZZ_SECONDS ?= 60
+BENCH        ?= .
+BENCH_COUNT  ?= 6
+IMAGE        ?= decider:$(VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench docker compose-test cases clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## build decider and serve on 127.0.0.1:8080 (memory store; nothing else is needed)
+	exec bin/decider serve
+
+build: ## build bin/decider with its version stamped in
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/decider ./cmd/decider
+
+test: needs vet ## run every test of both modules, with the race detector; installs what they need
+	@set -e; for module in $(MODULES); do \
+		echo "== go test -race -shuffle=on ./... in $$module"; \
+		(cd $$module && CI=true $(GO) test -race -shuffle=on ./...); \
+	done
+
+test-short: ## run the quick tests of both modules, without the race detector or a Redis
+	@set -e; for module in $(MODULES); do (cd $$module && $(GO) test -short ./...); done
+
+needs:
+	@tools/need redis-server gcc curl
+	@set -e; for module in $(MODULES); do (cd $$module && $(GO) mod download); done
+
+vet:
+	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
+
+lint: $(LINT) ## run the linter over both modules (the first time builds it: minutes)
+	@set -e; for module in $(MODULES); do \
+		echo "== golangci-lint in $$module"; \
+		(cd $$module && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+$(LINT):
+	@mkdir -p $(@D)
+	@echo "== building golangci-lint $(LINT_VERSION)"
+	@nice -n 5 $(GO) build -modfile=tools/go.mod -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+generate: ## write the generated code and the policy file's JSON Schema anew
+	@set -e; for module in $(MODULES); do (cd $$module && $(GO) generate ./...); done
+
+generate-check: generate ## fail where what is generated is not what is committed
+	@git diff --exit-code HEAD -- $(GENERATED)
+	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
+		if [ -n "$$new" ]; then echo "generated but not committed:" $$new >&2; exit 1; fi
+
+spec-lint: ## lint api/openapi.yaml
+	REDOCLY_TELEMETRY=off npm_config_ignore_scripts=true npx --yes $(REDOCLY) lint api/openapi.yaml
+
+fuzz: ## fuzz every target, FUZZ_SECONDS (60) in total
+	@GO=$(GO) tools/fuzz $(FUZZ_SECONDS)
+
+bench: ## run the benchmarks BENCH_COUNT (6) times, side by side; .cache/bench.txt is benchstat's input
+	@mkdir -p .cache
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) ./... | tee .cache/bench.txt
+	$(GO) tool -modfile=tools/go.mod benchstat .cache/bench.txt
+
+docker: ## build the image (IMAGE, GO_IMAGE)
+	docker build --build-arg VERSION='$(VERSION)' $(if $(GO_IMAGE),--build-arg GO_IMAGE='$(GO_IMAGE)') -t '$(IMAGE)' .
+
+compose-test: ## bring docker-compose.yml up, ask both deciders, and take it down again
+	@VERSION='$(VERSION)' tools/compose-test
+
+cases: build ## run the executable cases of testdata against bin/decider from outside
+	python3 testdata/cases/run.py --bin bin/decider testdata/cases/given
+
+clean: ## remove what was built, the cached linter included
+	rm -rf bin .cache
