@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// page writes a page with fences as ''' for ```.
+// page joins the lines of a page, whose fences are written with quotes.
 func page(lines ...string) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n"), "'''", "```")
 }

@@ -214,9 +214,9 @@ func (r *docsRunner) real(text string) (out string, err error) {
 // page is what was printed, with the page's ports again.
 func (r *docsRunner) page(text string) string {
 	return docsAddress.ReplaceAllStringFunc(text, func(address string) string {
-		host, real, _ := strings.Cut(address, ":")
+		host, here, _ := strings.Cut(address, ":")
 		for port, free := range r.ports {
-			if free == real {
+			if free == here {
 				return host + ":" + port
 			}
 		}
@@ -371,7 +371,7 @@ func (s *docsShell) close() {
 	s.stdin.Close()
 	stopGroup(s.cmd)
 	s.done.Close()
-	os.RemoveAll(s.scratch)
+	_ = os.RemoveAll(s.scratch)
 }
 
 // stopGroup ends a process and all that it started: politely, then for good.
