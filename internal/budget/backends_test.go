@@ -1,0 +1,115 @@
+package budget
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// clock is a clock that a test moves.
+type clock struct{ ms atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ms.Store(1_800_000_000_123)
+	return c
+}
+
+func (c *clock) now() time.Time   { return time.UnixMilli(c.ms.Load()) }
+func (c *clock) advance(ms int64) { c.ms.Add(ms) }
+
+// testRule is the rule that the tests change: ten tokens, nothing by time.
+func testRule(change func(p *decide.Policy)) *decide.Policy {
+	p := &decide.Policy{
+		Name: "payments", MaxAttempts: 1_000_000, Classes: decide.StandardClasses,
+		RetryAfter: decide.RetryAfter{Max: 60_000, Spread: 0.1, Headers: []decide.Header{decide.RetryAfterHeader}},
+		Budget: decide.BudgetRule{Ratio: 100_000, Capacity: 10 * decide.MicroPerToken,
+			Cost: [3]decide.Micro{decide.MicroPerToken, decide.MicroPerToken / 2, 2 * decide.MicroPerToken}},
+		Breaker: decide.BreakerRule{FailureRatio: 500_000, MinAttempts: 6, Window: 10_000, OpenFor: 500, Probes: 1},
+	}
+	for i := range p.Backoff {
+		p.Backoff[i] = decide.Backoff{Strategy: decide.Constant, Base: 100, Cap: 1000, Multiplier: 2}
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+// eachBackend runs a test on every backend, all with the test's clock.
+func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		test(t, NewMemory(c.now), c)
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		test(t, NewRedis(newClient(t, "redis://"+miniredis.RunT(t).Addr()), c.now), c)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		test(t, NewRedis(newClient(t, redistest.Start(t).URL), c.now), c)
+	})
+}
+
+// newClient makes a client as serve does, but patient: the machine may be slow.
+func newClient(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	options, err := RedisOptions(url, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewUniversalClient(options)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func run(t testing.TB, b Backend, bucket string, p *decide.Policy, ops ...op) []op {
+	t.Helper()
+	if err := b.Run(context.Background(), bucket, p, ops); err != nil {
+		t.Fatal(err)
+	}
+	return ops
+}
+
+// askOnce asks for one retry of a plain failure that is not the first attempt.
+func askOnce(t testing.TB, b Backend, p *decide.Policy, change func(q *question)) decide.Answer {
+	t.Helper()
+	q := &question{failures: failures{count: 1}, cost: p.Budget.Cost[decide.Plain], own: 100, delay: 100}
+	if change != nil {
+		change(q)
+	}
+	return run(t, b, p.Name, p, op{ask: q})[0].answer
+}
+
+func lookAt(t testing.TB, b Backend, p *decide.Policy, caller string) decide.State {
+	t.Helper()
+	return run(t, b, p.Name, p, op{look: &look{caller: caller}})[0].state
+}
+
+// askMany asks so many times and counts the grants.
+func askMany(t testing.TB, b Backend, p *decide.Policy, times int, change func(q *question)) (granted int) {
+	t.Helper()
+	for range times {
+		if askOnce(t, b, p, change).Verdict == decide.Granted {
+			granted++
+		}
+	}
+	return granted
+}
+
+func succeed(t testing.TB, b Backend, p *decide.Policy, successes int64) {
+	t.Helper()
+	run(t, b, p.Name, p, op{report: &report{firstTries: successes}})
+}

@@ -1,0 +1,271 @@
+package budget
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+//go:embed fleet.lua
+var fleetLua string
+
+var fleetScript = redis.NewScript(fleetLua)
+
+// Redis keeps buckets in Redis: one hash per bucket, one script call per Run.
+// All keys of a bucket have one hash tag, decider:{bucket}:…, so a cluster
+// keeps them together.
+type Redis struct {
+	client redis.UniversalClient
+	// now is nil where Redis TIME is the clock.
+	now func() time.Time
+}
+
+// NewRedis makes a backend on a client, which must not retry by itself
+// ([RedisOptions]). now is nil for Redis TIME, the fleet's one clock; a host
+// that forbids TIME in scripts hands in its own.
+func NewRedis(client redis.UniversalClient, now func() time.Time) *Redis {
+	return &Redis{client: client, now: now}
+}
+
+// RedisOptions reads a URL, redis:// or rediss://, into options under which no
+// command takes longer than timeout or is sent twice. By default the client
+// would block for seconds and repeat a script up to four times: a double charge.
+func RedisOptions(url string, timeout time.Duration) (*redis.UniversalOptions, error) {
+	single, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	return &redis.UniversalOptions{
+		Addrs: []string{single.Addr}, DB: single.DB, Username: single.Username, Password: single.Password,
+		TLSConfig: single.TLSConfig, ContextTimeoutEnabled: true,
+		MaxRetries: -1, DialerRetries: 1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		ConnMaxIdleTime: 5 * time.Minute,
+	}, nil
+}
+
+// Run applies the operations by one script call; a dry run has one of its own.
+func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	if len(ops) > 1 {
+		for i := range ops {
+			if ops[i].ask != nil && ops[i].ask.dryRun {
+				return r.runApart(ctx, bucket, p, ops, i)
+			}
+		}
+	}
+	c := newCall(bucket, len(ops))
+	c.rule(p, r.now)
+	for i := range ops {
+		c.add(&ops[i])
+	}
+	replies, err := r.eval(ctx, c)
+	if err != nil {
+		return err
+	}
+	if len(replies) != len(ops) {
+		return fmt.Errorf("%d answers to %d operations", len(replies), len(ops))
+	}
+	for i := range ops {
+		if err := ops[i].read(replies[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Redis) runApart(ctx context.Context, bucket string, p *decide.Policy, ops []op, i int) error {
+	return errors.Join(r.run(ctx, bucket, p, ops[:i]), r.run(ctx, bucket, p, ops[i:i+1]), r.run(ctx, bucket, p, ops[i+1:]))
+}
+
+func (r *Redis) run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	return r.Run(ctx, bucket, p, ops)
+}
+
+// eval runs the script by its hash, and whole where Redis has forgotten it:
+// that reply alone proves that nothing ran. SCRIPT LOAD, which proxies forbid,
+// is not needed.
+func (r *Redis) eval(ctx context.Context, c *call) ([]any, error) {
+	replies, err := r.process(ctx, "evalsha", fleetScript.Hash(), c)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		replies, err = r.process(ctx, "eval", fleetLua, c)
+	}
+	return replies, err
+}
+
+func (r *Redis) process(ctx context.Context, command, script string, c *call) ([]any, error) {
+	args := make([]any, 0, 3+len(c.keys)+len(c.args))
+	args = append(args, command, script, len(c.keys))
+	args = append(args, c.keys...)
+	args = append(args, c.args...)
+	cmd := &once{redis.NewSliceCmd(ctx, args...)}
+	cmd.SetFirstKeyPos(3)
+	_ = r.client.Process(ctx, cmd) // the command keeps the error
+	return cmd.Result()
+}
+
+// once is a command that the client never sends again by itself: the cluster
+// client otherwise repeats one that timed out inside its loop for redirects.
+type once struct{ *redis.SliceCmd }
+
+// NoRetry tells the client so.
+func (*once) NoRetry() bool { return true }
+
+// call is one script call in the making.
+type call struct {
+	prefix string
+	keys   []any
+	args   []any
+}
+
+// opWidth is how many arguments an operation has; the script knows it too.
+const opWidth = 12
+
+func newCall(bucket string, ops int) *call {
+	prefix := "decider:{" + bucket + "}:"
+	return &call{prefix: prefix, keys: append(make([]any, 0, 1+ops), prefix+"state"), args: make([]any, 0, 17+ops*opWidth)}
+}
+
+// rule adds the clock and the rule's numbers.
+func (c *call) rule(p *decide.Policy, now func() time.Time) {
+	clock := ""
+	if now != nil {
+		clock = strconv.FormatInt(now().UnixMilli(), 10)
+	}
+	r, k := &p.Budget, &p.Breaker
+	c.args = append(c.args, clock, r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain],
+		flag(r.Off), flag(r.DepositOnRequest), flag(k.Mode != decide.BreakerModeOff), k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes,
+		flag(p.CoolDown == decide.CoolDownOff), p.RetryAfter.Max)
+}
+
+// add adds an operation's arguments.
+func (c *call) add(o *op) {
+	end := len(c.args) + opWidth
+	switch {
+	case o.ask != nil:
+		c.failures("ask", &o.ask.failures)
+		fit := any("")
+		if o.ask.fit.Present {
+			fit = o.ask.fit.Value
+		}
+		c.args = append(c.args, o.ask.cost, fit, o.ask.own, o.ask.delay, flag(o.ask.dryRun), c.key("id:", o.ask.id))
+	case o.tell != nil:
+		c.failures("tell", o.tell)
+	case o.report != nil:
+		id := ""
+		if o.report.id != "" {
+			id = reportKey(o.report.caller, o.report.id)
+		}
+		c.args = append(c.args, "report", o.report.caller, o.report.firstTries, o.report.retries, o.report.finals, c.key("report:", id))
+	case o.look != nil:
+		c.args = append(c.args, "look", o.look.caller)
+	case o.override != nil:
+		v := o.override
+		c.args = append(c.args, "override", int(v.mode), v.until, v.author, v.words)
+	}
+	for len(c.args) < end {
+		c.args = append(c.args, "")
+	}
+}
+
+func (c *call) failures(word string, f *failures) {
+	c.args = append(c.args, word, f.caller, f.count, f.firsts, flag(f.forCaller), f.serverDelay)
+}
+
+// key adds a key of the bucket and is its place among the keys; 0 for none.
+func (c *call) key(kind, id string) int {
+	if id == "" {
+		return 0
+	}
+	c.keys = append(c.keys, c.prefix+kind+id)
+	return len(c.keys)
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// read fills what the operation was answered.
+func (o *op) read(reply any) error {
+	r := reader{}
+	r.values, r.ok = reply.([]any)
+	switch {
+	case o.ask != nil:
+		o.answer = r.answer()
+	case o.look != nil:
+		o.state = r.state()
+	}
+	if !r.ok {
+		return fmt.Errorf("an answer that is none of the script's: %v", reply)
+	}
+	return nil
+}
+
+// reader takes the script's values one by one; ok turns false at the first that
+// is not what it should be.
+type reader struct {
+	values []any
+	ok     bool
+}
+
+func (r *reader) text() string {
+	if len(r.values) == 0 {
+		r.ok = false
+		return ""
+	}
+	s, ok := r.values[0].(string)
+	r.values, r.ok = r.values[1:], r.ok && ok
+	return s
+}
+
+func (r *reader) int() int64 {
+	n, err := strconv.ParseInt(r.text(), 10, 64)
+	r.ok = r.ok && err == nil
+	return n
+}
+
+func (r *reader) budget() decide.Budget {
+	return decide.Budget{Asked: r.int() == 1, Tokens: r.int(), Capacity: r.int(), Cost: r.int()}
+}
+
+func (r *reader) answer() (a decide.Answer) {
+	verdict := r.int()
+	a.Budget = r.budget()
+	a.CoolDown = r.int()
+	if again := r.int(); again >= 0 {
+		a.AskAgain = decide.Some(again)
+	}
+	breaker := r.int()
+	a.ReportOutcomes, a.Replayed = r.int() == 1, r.int() == 1
+	a.Own, a.Delay, a.ReplayedServerDelay = r.int(), r.int(), r.int()
+	r.ok = r.ok && verdict >= 0 && verdict <= int64(decide.Unavailable) && breaker >= 0 && breaker <= int64(decide.BreakerHalfOpen)
+	if r.ok {
+		a.Verdict, a.Breaker = decide.Verdict(verdict), decide.BreakerState(breaker)
+	}
+	return a
+}
+
+func (r *reader) state() (s decide.State) {
+	s.Budget = r.budget()
+	s.CoolDown = r.int()
+	breaker, mode := r.int(), r.int()
+	if r.ok = r.ok && breaker >= 0 && breaker <= int64(decide.BreakerHalfOpen) && mode >= 0 && mode <= int64(decide.OverrideAllow); !r.ok {
+		return s
+	}
+	s.Breaker = decide.BreakerState(breaker)
+	if mode != 0 {
+		s.Override = decide.Override{Mode: decide.OverrideMode(mode), ExpiresIn: r.int(), Since: unixMilli(r.int()), Author: r.text(), Reason: r.text()}
+	}
+	return s
+}

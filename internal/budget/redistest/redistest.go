@@ -1,0 +1,125 @@
+// Package redistest starts real Redis servers for tests. miniredis hides bugs
+// of the real one (its Lua is another engine), so every suite runs on both.
+package redistest
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is a redis-server of a test's own, on a loopback port.
+type Server struct {
+	// Addr is host:port, URL the same as redis://.
+	Addr, URL string
+	// Process is the server's, to be stopped or killed by tests of failures.
+	Process *os.Process
+
+	args []string
+	port int
+	cmd  *exec.Cmd
+}
+
+// Start starts a server that keeps nothing on disk; it ends with the test. More
+// arguments are redis-server's own. A machine without redis-server fails the
+// test: a suite that skips the real server proves nothing.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("this test needs redis-server: apt-get install redis-server, or make test, which does")
+	}
+	port := FreePort(t)
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), port: port}
+	s.URL = "redis://" + s.Addr + "/0"
+	s.args = append([]string{path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", t.TempDir(), "--logfile", "redis.log"}, args...)
+	t.Cleanup(s.Kill)
+	s.Restart(t)
+	return s
+}
+
+// Restart starts the server on its port, empty, after it was killed.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	// A test that is aborted leaves no server behind.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.Process = s.cmd.Process
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		if s.answers() {
+			return
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(s.argument("--dir"), "redis.log"))
+	t.Fatalf("redis-server on %s does not answer: %s", s.Addr, log)
+}
+
+func (s *Server) argument(name string) string {
+	for i, a := range s.args {
+		if a == name {
+			return s.args[i+1]
+		}
+	}
+	return ""
+}
+
+// answers says whether the server talks: any reply to PING will do, a server
+// that asks for a password is up too.
+func (s *Server) answers() bool {
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return err == nil && (strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-"))
+}
+
+// Kill ends the server at once, and does nothing to one that has ended.
+func (s *Server) Kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+// Pause stops the server in the middle of whatever it does (SIGSTOP).
+func (s *Server) Pause(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
+
+// Resume lets a paused server go on (SIGCONT).
+func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, sig os.Signal) {
+	t.Helper()
+	if err := s.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FreePort is a loopback port that nobody listens on now.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
