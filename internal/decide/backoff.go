@@ -53,7 +53,7 @@ type Backoff struct {
 // Window is min(cap, ⌊base · multiplier^(n-1)⌋) ms for retry n, which is at
 // least 1. It does not overflow for any n.
 func (b *Backoff) Window(n int64) int64 {
-	if b.Base == 0 || n <= 1 || b.Multiplier == 1 {
+	if b.Base <= 0 || n <= 1 || b.Multiplier == 1 {
 		return min(b.Base, b.Cap)
 	}
 	w := float64(b.Base) * math.Pow(b.Multiplier, float64(n-1))
@@ -92,15 +92,15 @@ func (b *Backoff) Real(n int64, previous, random float64) float64 {
 }
 
 // Delay is the own wait before retry n in whole ms: the strategy's, at least
-// Min and at most [MaxDelayMillis]. It draws from random only where the
+// Min, and in any case 0 to [MaxDelayMillis]. It draws from random only where the
 // strategy has jitter.
 func (b *Backoff) Delay(n, previous int64, random func() float64) int64 {
 	r := 0.0
 	if b.Strategy.jitters() {
 		r = random()
 	}
-	own := math.Floor(b.Real(n, float64(previous), r))
-	return max(int64(min(own, MaxDelayMillis)), b.Min)
+	own := b.Real(n, float64(previous), r)
+	return min(max(wholeMillis(own, MaxDelayMillis), b.Min), MaxDelayMillis)
 }
 
 // Spread is what a crowd that was given one wait of floor ms is spread by:
@@ -108,9 +108,21 @@ func (b *Backoff) Delay(n, previous int64, random func() float64) int64 {
 // leaves. It draws only where floor and share are positive and room is not
 // negative.
 func Spread(floor int64, share float64, room int64, random func() float64) int64 {
-	if floor <= 0 || share <= 0 || room < 0 {
+	if floor <= 0 || !(share > 0) || room < 0 {
 		return 0
 	}
-	widest := min(int64(float64(share*float64(floor))), room)
-	return int64(float64(random() * float64(widest)))
+	widest := wholeMillis(float64(share*float64(floor)), room)
+	return wholeMillis(float64(random()*float64(widest)), widest)
+}
+
+// wholeMillis cuts ms to whole ones from 0 to most, which is at most
+// [MaxMillis]. The conversion of a float outside of int64 is undefined.
+func wholeMillis(ms float64, most int64) int64 {
+	switch {
+	case ms >= float64(most):
+		return most
+	case ms > 0:
+		return int64(ms)
+	}
+	return 0 // also for a NaN
 }

@@ -60,7 +60,7 @@ func (f Failure) OneShot() bool { return f == 421 || f == 425 }
 // hint is what the retry after this failure must heed.
 func (f Failure) hint() Hints {
 	switch f {
-	case 421, ConnectTimeout, ConnectionRefused, ConnectionReset, ConnectionClosed:
+	case 421, ConnectionRefused, ConnectionReset, ConnectionClosed:
 		return NewConnection
 	case 425:
 		return NoEarlyData
@@ -156,8 +156,12 @@ const onlyWithWait classEntry = 0x80
 // Retry-After (RFC 9110 §15.5.14) and final without.
 var StandardClasses = NewClassesBuilder().Build()
 
-// Of is the class of a failure; withWait says whether the server's wait was readable.
+// Of is the class of a failure; withWait says whether the server's wait was
+// readable. A nil Classes is [StandardClasses].
 func (c *Classes) Of(f Failure, withWait bool) Class {
+	if c == nil {
+		c = StandardClasses
+	}
 	if f >= failureCount {
 		return Final
 	}

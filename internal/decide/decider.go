@@ -74,7 +74,7 @@ func (out *Plan) failed(p *Policy, bucket string, a *Attempt) Failed {
 }
 
 func (out *Plan) question(p *Policy, bucket string, a *Attempt) Question {
-	return Question{Failed: out.failed(p, bucket, a), ID: a.DecisionID, Attempt: a.number(), Fit: out.fit, Own: out.own, Delay: out.Decision.Delay}
+	return Question{Failed: out.failed(p, bucket, a), ID: a.DecisionID, Attempt: a.number(), Fit: out.fit, Own: out.Decision.own, Delay: out.Decision.Delay}
 }
 
 // settle gives the fleet's answer the last word on a planned retry (step 9).
@@ -91,7 +91,10 @@ func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Tr
 	if answer.Verdict != Granted {
 		hints := d.Hints & ReportOutcomes
 		out.giveUp(verdictReasons[answer.Verdict])
-		d.AskAgain, d.Hints = answer.AskAgain, hints
+		d.Hints = hints
+		if answer.Verdict != CoolDownTooLong { // time cures no deadline
+			d.AskAgain = answer.AskAgain
+		}
 	}
 	if t != nil {
 		t.add(9, "does the fleet's state allow it?", "%s", answer.describe(d))
@@ -104,17 +107,18 @@ func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits 
 	d := &out.Decision
 	delay := d.Delay
 	if answer.Replayed {
-		out.own, delay = answer.Own, answer.Delay
-		if d.ServerDelay.Present {
-			d.ServerDelay.Value = answer.ReplayedServerDelay
+		d.own, delay = answer.Own, answer.Delay
+		if d.ServerDelay.Present || answer.ReplayedServerDelay > 0 {
+			d.ServerDelay = Some(answer.ReplayedServerDelay)
 		}
 	}
 	server := d.ServerDelay.Value
+	fits = out.label(delay, server, 0)
 	if answer.CoolDown <= server {
-		return out.label(delay, server, 0)
+		return fits
 	}
 	if q.ID != "" { // the same id must come to the same wait
-		random = func() float64 { return idFloat(q.ID, q.Attempt) }
+		out.chance, out.drawn = idFloat(q.ID, q.Attempt), true
 	}
 	return out.setDelay(server, answer.CoolDown, q.Policy.RetryAfter.Spread, random)
 }

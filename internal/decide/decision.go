@@ -1,6 +1,9 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Reason is why a decision fell as it did. The set is closed here and open to
 // growth in the contract: clients treat an unknown one by the decision alone.
@@ -186,10 +189,12 @@ type Decision struct {
 	failure     Failure
 	attempt     int64
 	maxAttempts int64
+	own         int64 // the policy's own wait in ms
 	coolDown    int64
 	remaining   Millis
 	minAttempt  int64
 	maxServer   int64
+	inbound     int64 // the inbound attempt, where the policy heeds it
 	method      string
 	caller      string
 }
@@ -251,43 +256,49 @@ func (d *Decision) attemptsMessage() string {
 	if d.attempt < d.maxAttempts {
 		return fmt.Sprintf("Give up: %s is worth one retry, and attempt %d has failed.", d.failure, d.attempt)
 	}
-	return fmt.Sprintf("Give up: attempt %d has failed, and at most %d are made.", d.attempt, d.maxAttempts)
+	return fmt.Sprintf("Give up: attempt %d has failed, and the policy stops at %d.", d.attempt, d.maxAttempts)
 }
 
 func (d *Decision) layerMessage() string {
-	if d.caller == "" {
-		return fmt.Sprintf("Give up: calls to %s are retried elsewhere, not by a caller without a name or below another attempt.", d.Dependency)
+	switch {
+	case d.inbound > 1:
+		return fmt.Sprintf("Give up: this call serves attempt %d of a call that is retried above, and below that %s is called once.", d.inbound, d.Dependency)
+	case d.caller == "":
+		return fmt.Sprintf("Give up: calls to %s are retried by callers that the policy names, and this one gave no name.", d.Dependency)
 	}
-	return fmt.Sprintf("Give up: calls to %s are retried elsewhere, not by %s.", d.Dependency, d.caller)
+	return fmt.Sprintf("Give up: calls to %s are retried by other callers, not by %s.", d.Dependency, d.caller)
 }
 
 func (d *Decision) deadlineMessage() string {
 	if d.remaining.Value <= 0 {
-		return "Give up: nothing is left of the caller's deadline."
+		return fmt.Sprintf("Give up: nothing is left of the caller's deadline (%d ms).", d.remaining.Value)
 	}
-	if d.coolDown > 0 {
-		return fmt.Sprintf("Give up: %s is cooling down for %d ms more, and with %d ms for another attempt that does not fit the %d ms left.",
-			d.Dependency, d.coolDown, d.minAttempt, d.remaining.Value)
+	what, wait := "the backoff", d.own
+	if d.ServerDelay.Value > wait {
+		what, wait = "the server's wait", d.ServerDelay.Value
 	}
-	if d.ServerDelay.Value > 0 {
-		return fmt.Sprintf("Give up: the server asked for %d ms, and with %d ms for another attempt that does not fit the %d ms left.",
-			d.ServerDelay.Value, d.minAttempt, d.remaining.Value)
+	if d.coolDown > wait {
+		what, wait = "the cool-down", d.coolDown
 	}
-	return fmt.Sprintf("Give up: the backoff and %d ms for another attempt do not fit the %d ms left.", d.minAttempt, d.remaining.Value)
+	return fmt.Sprintf("Give up: %s of %d ms and at least %d ms for another attempt do not fit the %d ms that are left of the deadline.",
+		what, wait, max(d.minAttempt, 1), d.remaining.Value)
 }
 
 func (d *Decision) breakerMessage() string {
-	if d.failure == CallerBreakerOpen {
+	switch {
+	case d.failure == CallerBreakerOpen:
 		return "Give up: the caller's own breaker is open."
+	case d.Breaker == BreakerHalfOpen:
+		return fmt.Sprintf("Give up: the breaker of %s is half open and its probes are out%s.", d.Dependency, d.askAgain())
 	}
-	return fmt.Sprintf("Give up: the breaker of %s is %s%s.", d.Dependency, d.Breaker, d.askAgain())
+	return fmt.Sprintf("Give up: the breaker of %s is open%s.", d.Dependency, d.askAgain())
 }
 
 func (d *Decision) budgetMessage() string {
 	if !d.Budget.Asked {
 		return fmt.Sprintf("Give up: the retry budget of %s is spent%s.", d.Dependency, d.askAgain())
 	}
-	return fmt.Sprintf("Give up: the %s retry budget of %s is spent, %s of %s tokens are left and a retry costs %s%s.", d.Budget.Source(), d.Dependency,
+	return fmt.Sprintf("Give up: the %s retry budget of %s has %s of %s tokens left, and a retry costs %s%s.", d.Budget.Source(), d.Dependency,
 		FormatMicro(d.Budget.Tokens), FormatMicro(d.Budget.Capacity), FormatMicro(d.Budget.Cost), d.askAgain())
 }
 
@@ -295,7 +306,7 @@ func (d *Decision) askAgain() string {
 	if !d.AskAgain.Present {
 		return ""
 	}
-	return fmt.Sprintf(", ask again in %d ms", d.AskAgain.Value)
+	return fmt.Sprintf("; ask again in %d ms", d.AskAgain.Value)
 }
 
 // FormatMicro writes millionths as a decimal without needless zeros.
@@ -303,16 +314,17 @@ func FormatMicro(m Micro) string { return string(AppendMicro(nil, m)) }
 
 // AppendMicro appends millionths as a decimal without needless zeros, a valid JSON number.
 func AppendMicro(b []byte, m Micro) []byte {
+	left := uint64(m)
 	if m < 0 {
-		return AppendMicro(append(b, '-'), -m)
+		b, left = append(b, '-'), -left
 	}
-	b = fmt.Appendf(b, "%d", m/MicroPerToken)
-	frac := m % MicroPerToken
+	b = strconv.AppendUint(b, left/uint64(MicroPerToken), 10)
+	frac := left % uint64(MicroPerToken)
 	if frac == 0 {
 		return b
 	}
 	b = append(b, '.')
-	for unit := MicroPerToken / 10; frac > 0; unit /= 10 {
+	for unit := uint64(MicroPerToken / 10); frac > 0; unit /= 10 {
 		b = append(b, '0'+byte(frac/unit))
 		frac %= unit
 	}

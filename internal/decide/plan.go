@@ -17,8 +17,9 @@ type Plan struct {
 	// cool-down. It never spends.
 	Tells bool
 
-	own int64  // the policy's own wait in ms
-	fit Millis // the longest wait that the deadline allows
+	fit    Millis  // the longest wait that the deadline allows
+	chance float64 // the spread's float, where drawn says so
+	drawn  bool
 }
 
 // TraceStep is one question of a decision and what it answered.
@@ -71,7 +72,10 @@ func (d *Decision) begin(p *Policy, a *Attempt, word serverWord) {
 	d.Dependency, d.Policy, d.DecisionID = a.Dependency, p.Name, a.DecisionID
 	d.failure, d.method, d.caller = a.Failure, a.Method, a.Caller
 	d.attempt, d.maxAttempts, d.maxServer = a.number(), p.MaxAttempts, p.RetryAfter.Max
-	d.remaining, d.minAttempt = a.Remaining, a.minAttempt(p)
+	d.remaining, d.minAttempt = a.remaining(), a.minAttempt(p)
+	if p.OnlyFirstInbound {
+		d.inbound = a.InboundAttempt
+	}
 	d.ServerDelay = word.wait
 	switch {
 	case word.wait.Present:
@@ -83,11 +87,17 @@ func (d *Decision) begin(p *Policy, a *Attempt, word serverWord) {
 
 func (a *Attempt) number() int64 { return max(a.Number, 1) }
 
+// remaining is the deadline that is left, bounded so that no sum overflows.
+func (a *Attempt) remaining() Millis {
+	return Millis{Value: min(max(a.Remaining.Value, -MaxMillis), MaxMillis), Present: a.Remaining.Present}
+}
+
 func (a *Attempt) minAttempt(p *Policy) int64 {
+	least := p.MinAttempt
 	if a.MinAttempt.Present {
-		return a.MinAttempt.Value
+		least = a.MinAttempt.Value
 	}
-	return p.MinAttempt
+	return min(max(least, 0), MaxMillis)
 }
 
 // whetherWorthwhile asks steps 2 to 4: is it a failure that may not happen
@@ -190,20 +200,20 @@ func contains(list []string, word string) bool {
 func (out *Plan) planDelay(p *Policy, a *Attempt, random func() float64, t *Trace) {
 	d := &out.Decision
 	server := d.ServerDelay
-	if server.Present && server.Value > p.RetryAfter.Max {
+	if server.Present && server.Value > min(p.RetryAfter.Max, MaxDelayMillis) {
 		if t != nil {
 			t.add(8, "how long?", "the server asks for %d ms, at most %d ms are honoured", server.Value, p.RetryAfter.Max)
 		}
 		d.Reason, d.ServerDelayUse, out.Tells = ReasonServerDelayTooLong, DelayTooLong, true
 		return
 	}
-	out.own = p.Backoff[a.Failure.Kind()].Delay(a.number(), a.PreviousDelay, random)
-	if a.Remaining.Present {
-		out.fit = Some(a.Remaining.Value - max(d.minAttempt, 1))
+	d.own = p.Backoff[a.Failure.Kind()].Delay(a.number(), a.PreviousDelay, random)
+	if d.remaining.Present {
+		out.fit = Some(d.remaining.Value - max(d.minAttempt, 1))
 	}
 	fits := out.setDelay(server.Value, 0, p.RetryAfter.Spread, random)
 	if t != nil {
-		t.add(8, "how long?", "own backoff %d ms, server %d ms, so %d ms; fits the deadline: %t", out.own, server.Value, d.Delay, fits)
+		t.add(8, "how long?", "own backoff %d ms, server %d ms, so %d ms; fits the deadline: %t", d.own, server.Value, d.Delay, fits)
 	}
 	if !fits {
 		out.giveUp(ReasonDeadline)
@@ -220,31 +230,41 @@ func (out *Plan) planDelay(p *Policy, a *Attempt, random func() float64, t *Trac
 
 // setDelay sets the wait from the server's and what is left of a cool-down, and
 // says whether it fits the deadline. The spread is cut to what the deadline
-// leaves; only the floor itself, or the own wait, can miss it.
+// leaves; only the floor itself, or the own wait, can miss it. However often
+// the wait is set, the spread draws one float.
 func (out *Plan) setDelay(server, coolDown int64, share float64, random func() float64) (fits bool) {
-	floor := max(server, coolDown)
+	floor := min(max(server, coolDown), MaxDelayMillis)
 	room := int64(MaxDelayMillis) - floor
 	if out.fit.Present {
 		room = min(room, out.fit.Value-floor)
 	}
-	return out.label(max(out.own, floor+Spread(floor, share, room, random)), server, coolDown)
+	spread := Spread(floor, share, room, func() float64 { return out.draw(random) })
+	return out.label(max(out.Decision.own, floor+spread), server, coolDown)
 }
 
-// label says what a wait comes from, and whether it fits the deadline.
+func (out *Plan) draw(random func() float64) float64 {
+	if !out.drawn {
+		out.chance, out.drawn = random(), true
+	}
+	return out.chance
+}
+
+// label says what a wait comes from, and whether it fits the deadline. What
+// became of the server's own wait is not changed by a longer cool-down.
 func (out *Plan) label(delay, server, coolDown int64) (fits bool) {
 	d := &out.Decision
-	d.Delay, d.Reason = delay, ReasonBackoff
-	if delay > out.own {
+	d.Delay = delay
+	use := DelayUsed
+	switch {
+	case delay <= d.own:
+		d.Reason, use = ReasonBackoff, DelayShorterThanBackoff
+	case coolDown > server:
+		d.Reason = ReasonCoolDown
+	default:
 		d.Reason = ReasonRetryAfter
-		if coolDown > server {
-			d.Reason = ReasonCoolDown
-		}
 	}
-	if d.ServerDelay.Present {
-		d.ServerDelayUse = DelayShorterThanBackoff
-		if d.Reason == ReasonRetryAfter {
-			d.ServerDelayUse = DelayUsed
-		}
+	if d.ServerDelay.Present && coolDown <= server {
+		d.ServerDelayUse = use
 	}
 	d.Remaining = Millis{}
 	if d.remaining.Present {

@@ -58,12 +58,17 @@ type Headers struct {
 
 // Set gives a header its raw value.
 func (h *Headers) Set(name Header, value string) {
-	h.values[name] = value
-	h.set |= 1 << name
+	if name < headerCount {
+		h.values[name] = value
+		h.set |= 1 << name
+	}
 }
 
 // Get is a header's raw value; ok is false where it was not given.
 func (h *Headers) Get(name Header) (value string, ok bool) {
+	if name >= headerCount {
+		return "", false
+	}
 	return h.values[name], h.set&(1<<name) != 0
 }
 
@@ -90,10 +95,11 @@ func (h *Headers) read(order []Header, now time.Time) (w serverWord) {
 		}
 		switch name {
 		case XShouldRetryHeader, StripeShouldRetry:
+			value = trimBlanks(value)
 			w.yes = w.yes || strings.EqualFold(value, "true")
 			w.no = w.no || strings.EqualFold(value, "false")
 		case GRPCRetryPushbackMS:
-			ms, ok := parseDigits(value, 1)
+			ms, ok := parseDigits(trimBlanks(value), 1)
 			w.no = w.no || !ok // gRPC A6: the server's no, not a malformed wait
 			if ok {
 				w.take(ms, true)
@@ -154,7 +160,7 @@ func ParseRetryAfter(value string, base time.Time) (ms int64, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		return clampMillis(date.Sub(base).Milliseconds()), true
+		return millisUntil(date, base), true
 	}
 	if ms, ok := one(trimBlanks(value)); ok { // a date has a comma of its own
 		return ms, true
@@ -162,7 +168,14 @@ func ParseRetryAfter(value string, base time.Time) (ms int64, ok bool) {
 	return parseList(value, one)
 }
 
-func clampMillis(ms int64) int64 { return min(max(ms, 0), MaxMillis) }
+// millisUntil is what is left until a date, a part of a ms as a whole one; 0
+// for a past date. A time.Duration holds 292 years alone, a date may be further.
+func millisUntil(date, base time.Time) int64 {
+	if !date.After(base) {
+		return 0
+	}
+	return min(max(date.UnixMilli()-base.UnixMilli(), 0), MaxMillis)
+}
 
 // parseList reads members joined by commas and takes the largest. The comma
 // behind an HTTP-date's weekday joins nothing.
