@@ -86,8 +86,10 @@ func randomStep(r *rand.Rand) int64 {
 		return -10_000 - r.Int64N(100_000_000)
 	case 2:
 		return r.Int64N(10 * 365 * 86_400_000)
-	case 3, 4, 5:
+	case 3, 4:
 		return r.Int64N(120_000)
+	case 5: // where something ends to the millisecond
+		return pick[int64](r, 500, 5000, failOver, quiet, forgotten)
 	case 6, 7, 8, 9, 10, 11, 12, 13, 14, 15:
 		return 0
 	}

@@ -1,0 +1,87 @@
+package budget
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// fallback asks a backend that may fail, within a bound, and answers from a
+// local store of its share where it does.
+type fallback struct {
+	shared   Backend
+	local    *Memory
+	health   *health
+	timeout  time.Duration
+	replicas func() int
+	stats    *stats
+}
+
+// stats counts what went to the store.
+type stats struct{ calls, operations, errors, degraded atomic.Int64 }
+
+// run applies the operations to the shared bucket, or to this replica's own
+// where that is out of reach.
+func (f *fallback) run(ctx context.Context, bucket string, p *decide.Policy, ops []op) {
+	if f.runShared(ctx, bucket, p, ops) == nil {
+		return
+	}
+	f.stats.degraded.Add(int64(len(ops)))
+	_ = f.local.Run(ctx, bucket, share(p, f.replicas()), ops) // memory never fails
+	for i := range ops {
+		ops[i].degrade(p)
+	}
+}
+
+// errDown says that nobody was asked, for the store is known to be out of reach.
+type errDown struct{}
+
+func (errDown) Error() string { return "the store is out of reach" }
+
+func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	if !f.health.up() {
+		return errDown{}
+	}
+	bounded, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	err := f.shared.Run(bounded, bucket, p, ops)
+	switch {
+	case err == nil:
+		f.health.succeeded()
+	case ctx.Err() == nil: // a caller who left says nothing of the store
+		f.stats.errors.Add(1)
+		f.health.failed(err)
+	}
+	return err
+}
+
+// share is this replica's part of a rule: capacity and refill by time are
+// divided, deposits are not, since each replica hears of its own successes.
+func share(p *decide.Policy, replicas int) *decide.Policy {
+	n := int64(max(replicas, 1))
+	mine := *p
+	mine.Budget.Capacity = max(p.Budget.Capacity/n, 1)
+	mine.Budget.NanoPerSecond = p.Budget.NanoPerSecond / n
+	mine.Budget.CapacityMillis = 0
+	return &mine
+}
+
+// degrade marks a local answer, and lets the policy's on_store_failure have the
+// last word on a question.
+func (o *op) degrade(p *decide.Policy) {
+	o.state.Degraded = true
+	o.state.Budget.Local = true
+	if o.ask == nil {
+		return
+	}
+	o.answer.Degraded = true
+	o.answer.Budget.Local = true
+	switch p.OnStoreFailure {
+	case decide.StoreFailureGiveUp:
+		o.answer = decide.Answer{Verdict: decide.Unavailable, Breaker: o.answer.Breaker, Degraded: true}
+	case decide.StoreFailureAllow:
+		o.answer = decide.Answer{Verdict: decide.Granted, Breaker: o.answer.Breaker, Degraded: true}
+	}
+}

@@ -1,0 +1,136 @@
+package budget
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// Fleet puts a store to work for decisions. It implements [decide.Fleet].
+type Fleet struct {
+	// memory serves a fleet of one process, else fallback does.
+	memory   *Memory
+	fallback fallback
+	teller   *teller
+	stats    stats
+}
+
+var _ decide.Fleet = (*Fleet)(nil)
+
+// Shared says how a store that may fail is used.
+type Shared struct {
+	// Store keeps the fleet's buckets.
+	Store Backend
+	// Timeout bounds every question; when it has passed a local rule answers.
+	Timeout time.Duration
+	// ProbeEvery is the pause between probes of a store that is out of reach.
+	ProbeEvery time.Duration
+	// Replicas is how many deciders share the store, at least 1: each answers
+	// from its part of a budget while the store is out of reach.
+	Replicas func() int
+	// Now is this process's clock.
+	Now func() time.Time
+}
+
+// NewFleet makes a fleet of one process, which memory serves.
+func NewFleet(memory *Memory) *Fleet {
+	f := &Fleet{memory: memory}
+	f.teller = newTeller(f.runTold)
+	return f
+}
+
+// NewSharedFleet makes a fleet on a shared store.
+func NewSharedFleet(s Shared) *Fleet {
+	f := &Fleet{}
+	f.fallback = fallback{
+		shared: newCommit(counted{s.Store, &f.stats}, s.Timeout), local: NewMemory(s.Now),
+		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats,
+		health: newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now),
+	}
+	f.teller = newTeller(f.runTold)
+	return f
+}
+
+// counted counts the calls to a backend and their operations.
+type counted struct {
+	Backend
+	stats *stats
+}
+
+// Run counts and passes on.
+func (c counted) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	c.stats.calls.Add(1)
+	c.stats.operations.Add(int64(len(ops)))
+	return c.Backend.Run(ctx, bucket, p, ops)
+}
+
+// run applies operations to a bucket, wherever it is.
+func (f *Fleet) run(ctx context.Context, bucket string, p *decide.Policy, ops []op) {
+	if f.memory != nil {
+		_ = f.memory.Run(ctx, bucket, p, ops) // memory never fails
+		return
+	}
+	f.fallback.run(ctx, bucket, p, ops)
+}
+
+func (f *Fleet) runTold(bucket string, p *decide.Policy, ops []op) {
+	f.run(context.Background(), bucket, p, ops)
+}
+
+// Ask puts step 9 of a decision to the fleet's state.
+func (f *Fleet) Ask(ctx context.Context, q *decide.Question) decide.Answer {
+	ops := [1]op{{ask: newQuestion(q)}}
+	f.run(ctx, q.Bucket, q.Policy, ops[:])
+	return ops[0].answer
+}
+
+// Tell reports a failure that was given up without a question.
+func (f *Fleet) Tell(failed *decide.Failed) { f.teller.tell(failed) }
+
+// Report counts calls that needed no decision and returns the state that their
+// caller needs to act alone.
+func (f *Fleet) Report(ctx context.Context, o *decide.Outcome) decide.State {
+	ops := [2]op{
+		{report: &report{caller: o.Caller, id: o.ReportID, firstTries: o.FirstTrySuccesses, retries: o.RetrySuccesses, finals: o.FinalFailures}},
+		{look: &look{caller: o.Caller}},
+	}
+	f.run(ctx, o.Bucket, o.Policy, ops[:])
+	return ops[1].state
+}
+
+// State is what the fleet's state of a bucket is to a caller.
+func (f *Fleet) State(ctx context.Context, bucket string, p *decide.Policy, caller string) decide.State {
+	ops := [1]op{{look: &look{caller: caller}}}
+	f.run(ctx, bucket, p, ops[:])
+	return ops[0].state
+}
+
+// Health is whether the store is in reach; memory always is.
+func (f *Fleet) Health() Health {
+	if f.memory != nil {
+		return Health{}
+	}
+	return f.fallback.health.health()
+}
+
+// Stats is what went to the store since the start.
+type Stats struct {
+	// Calls to the store and the operations they held; Errors are operations
+	// that failed, Degraded those that a local rule answered.
+	Calls, Operations, Errors, Degraded int64
+}
+
+// Stats is what went to the store since the start.
+func (f *Fleet) Stats() Stats {
+	return Stats{f.stats.calls.Load(), f.stats.operations.Load(), f.stats.errors.Load(), f.stats.degraded.Load()}
+}
+
+// Close tells what is still to be told, no longer than the context lasts, and
+// ends the probing.
+func (f *Fleet) Close(ctx context.Context) {
+	f.teller.close(ctx)
+	if f.memory == nil {
+		f.fallback.health.close()
+	}
+}

@@ -1,0 +1,130 @@
+package budget
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// health knows whether the backend is worth asking. After a few failures in a
+// row nothing asks any more but one probe, and everybody does again as soon as
+// that succeeds.
+type health struct {
+	probe func(context.Context) error
+	// every is how long a probe may take, and the pause before the next.
+	timeout, every time.Duration
+	now            func() time.Time
+
+	failures atomic.Int64
+	down     atomic.Bool
+	stop     chan struct{}
+	probes   sync.WaitGroup
+
+	mu    sync.Mutex
+	since time.Time
+	last  error
+}
+
+// fewFailures in a row are enough.
+const fewFailures = 5
+
+// Health is what the store's state is told as.
+type Health struct {
+	// Degraded: the store is out of reach, and local rules answer.
+	Degraded bool
+	// Since is when it changed last; zero where it never did.
+	Since time.Time
+	// Error is the last failure of a degraded store.
+	Error error
+}
+
+func newHealth(probe func(context.Context) error, timeout, every time.Duration, now func() time.Time) *health {
+	return &health{probe: probe, timeout: timeout, every: every, now: now, stop: make(chan struct{})}
+}
+
+func (h *health) up() bool { return !h.down.Load() }
+
+// succeeded forgets earlier failures.
+func (h *health) succeeded() {
+	if h.failures.Load() != 0 {
+		h.failures.Store(0)
+	}
+}
+
+// failed counts a failure, and stops the asking at the last of a few in a row.
+func (h *health) failed(err error) {
+	if h.failures.Add(1) < fewFailures || !h.down.CompareAndSwap(false, true) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.since, h.last = h.now(), err
+	select {
+	case <-h.stop:
+	default:
+		h.probes.Add(1)
+		go h.probeUntilUp()
+	}
+}
+
+// probeUntilUp asks now and then whether the backend is back.
+func (h *health) probeUntilUp() {
+	defer h.probes.Done()
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
+		err := h.probe(ctx)
+		cancel()
+		if h.probed(err) {
+			return
+		}
+	}
+}
+
+// probed takes a probe's result and says whether the backend is back.
+func (h *health) probed(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.last = err
+		return false
+	}
+	h.since, h.last = h.now(), nil
+	h.failures.Store(0)
+	h.down.Store(false)
+	return true
+}
+
+func (h *health) health() Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Health{Degraded: h.down.Load(), Since: h.since, Error: h.last}
+}
+
+// close ends the probing.
+func (h *health) close() {
+	h.mu.Lock()
+	close(h.stop)
+	h.mu.Unlock()
+	h.probes.Wait()
+}
+
+// probeBucket is written by probes alone; no dependency can have its name.
+const probeBucket = "_probe"
+
+// probe writes, since a store that is full or read-only still answers reads.
+func probe(b Backend) func(context.Context) error {
+	rule := &decide.Policy{Name: probeBucket, Budget: decide.BudgetRule{Capacity: 1, NanoPerSecond: decide.MaxNanoPerSecond}}
+	return func(ctx context.Context) error {
+		return b.Run(ctx, probeBucket, rule, []op{{tell: &failures{}}})
+	}
+}
