@@ -1,0 +1,305 @@
+package policy
+
+import (
+	"math/big"
+	"reflect"
+	"slices"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// maxPresetDepth bounds how many presets may stand over each other.
+const maxPresetDepth = 16
+
+// compiler makes policies of the rules of one file.
+type compiler struct {
+	*source
+	own      map[string]*rule   // the file's presets
+	presets  map[string]*layers // those that are made, nil while one is being made
+	interned map[decide.Classes]*decide.Classes
+}
+
+func newCompiler(s *source) *compiler {
+	return &compiler{source: s, own: map[string]*rule{}, presets: map[string]*layers{}, interned: map[decide.Classes]*decide.Classes{}}
+}
+
+// ownPresets takes the file's presets in, so that rules find them by name.
+func (c *compiler) ownPresets(list rules) {
+	for _, r := range list {
+		switch {
+		case builtIn(r.name) != nil:
+			c.wrongAt(r.key, "%q is a built-in preset; give yours another name", r.name)
+		case !nameText.MatchString(r.name):
+			c.wrongAt(r.key, "%q is not a name for a preset", shorten(r.name))
+		case c.own[r.name] == nil:
+			c.own[r.name] = r
+		}
+	}
+	for _, r := range list {
+		c.preset(r.name)
+	}
+}
+
+// preset makes the layers of a preset, built-in or the file's own. It is nil
+// where there is none of the name, or where it is written over itself.
+func (c *compiler) preset(name string) *layers {
+	if made, ok := c.presets[name]; ok {
+		return made
+	}
+	if l := builtIn(name); l != nil {
+		return l
+	}
+	r := c.own[name]
+	if r == nil {
+		return nil
+	}
+	c.presets[name] = nil
+	l := c.base(r, builtIn("standard"))
+	if l.depth > maxPresetDepth {
+		c.wrongAt(r.key, "preset %q stands over %d others, at most %d may", name, l.depth, maxPresetDepth)
+		l = &layers{}
+	}
+	l = c.lay(r, l)
+	l.preset = name
+	c.presets[name] = l
+	return l
+}
+
+// base is what a rule is written over: the preset that it names, else the
+// layers given.
+func (c *compiler) base(r *rule, unnamed *layers) *layers {
+	if r.words.Preset == nil {
+		return unnamed
+	}
+	name := string(*r.words.Preset)
+	if l := c.preset(name); l != nil {
+		return l
+	}
+	at := r.node.get("preset")
+	if _, making := c.presets[name]; making {
+		c.wrongAt(at, "preset %q is written over itself", name)
+	} else {
+		c.wrongAt(at, "there is no preset %q%s", shorten(name), didYouMean(name, c.presetNames()))
+	}
+	return &layers{}
+}
+
+func (c *compiler) presetNames() []string {
+	list := Presets()
+	for name := range c.own {
+		list = append(list, name)
+	}
+	slices.Sort(list[len(Presets()):])
+	return list
+}
+
+// lay lays a rule over what it is written over, and notes where the two
+// contradict each other. Mistakes of the layers below are not told again.
+func (c *compiler) lay(r *rule, below *layers) *layers {
+	if !r.sound || !below.sound {
+		return &layers{}
+	}
+	before := len(c.mistakes)
+	l := below.over(&r.words)
+	if l.classes == nil {
+		l.classes = c.classes(l, r)
+	}
+	c.checkWaits(r, l)
+	c.checkRetryAfter(r, l)
+	c.checkCosts(r, l)
+	l.sound = len(c.mistakes) == before
+	return l
+}
+
+// classes makes the table of classes of all layers, one for all rules that say
+// the same.
+func (c *compiler) classes(l *layers, r *rule) *decide.Classes {
+	b := decide.NewClassesBuilder()
+	for _, w := range l.edits {
+		edit(b, w)
+	}
+	if r.words.Unprocessed != nil {
+		for _, f := range *r.words.Unprocessed {
+			if !b.Retryable(f.Failure) {
+				c.wrongAt(f.node, "unprocessed names %s, which is never retried; add it to retryable.add too, or take it out", f)
+			}
+		}
+	}
+	table := b.Build()
+	if same, ok := c.interned[*table]; ok {
+		return same
+	}
+	c.interned[*table] = table
+	return table
+}
+
+// blame notes a contradiction at the first of the words that the rule itself
+// says; where it says none, a layer below it has been blamed.
+func (c *compiler) blame(r *rule, dotted []string, format string, args ...any) {
+	for _, path := range dotted {
+		if n := r.node.at(path); n != nil {
+			c.wrongAt(n, format, args...)
+			return
+		}
+	}
+}
+
+// checkWaits notes waits that cannot be: a base or a least wait above the cap.
+// A kind's own base of a layer below may end up there and is nobody's fault:
+// who lowers the common cap means the kind's waits too.
+func (c *compiler) checkWaits(r *rule, l *layers) {
+	waits := l.words.Backoff.byKind()
+	plain := waits[decide.Plain]
+	for kind, w := range waits {
+		own := "backoff."
+		if kind != int(decide.Plain) {
+			own += decide.Kind(kind).String() + "."
+		}
+		same := *w.Cap == *plain.Cap && *w.Strategy == *plain.Strategy && kind != int(decide.Plain)
+		if *w.Strategy == word(decide.Constant.String()) {
+			continue
+		}
+		if *w.Base > *w.Cap && !(same && *w.Base == *plain.Base) {
+			c.blame(r, []string{own + "base", own + "cap", own + "strategy"},
+				"%sbase %s is longer than %scap %s: every wait would be the cap", own, *w.Base, own, *w.Cap)
+		}
+		if *w.Min > *w.Cap && !(same && *w.Min == *plain.Min) {
+			c.blame(r, []string{own + "min", own + "cap", own + "strategy", "backoff.min", "backoff.cap", "backoff.strategy"},
+				"%smin %s is longer than %scap %s", own, *w.Min, own, *w.Cap)
+		}
+	}
+}
+
+// checkRetryAfter notes a bound that, with its spread, no timer holds.
+func (c *compiler) checkRetryAfter(r *rule, l *layers) {
+	w := l.words.RetryAfter
+	longest := new(big.Rat).Add(w.Spread.Rat, big.NewRat(1, 1))
+	longest.Mul(longest, big.NewRat(int64(*w.Max), 1))
+	if longest.Cmp(big.NewRat(decide.MaxDelayMillis, 1)) > 0 {
+		c.blame(r, []string{"retry_after.max", "retry_after.spread"},
+			"retry_after.max %s and its spread come to more than %s, the longest wait that every timer holds", *w.Max, millis(decide.MaxDelayMillis))
+	}
+}
+
+// checkCosts notes a cost that no full bucket can pay.
+func (c *compiler) checkCosts(r *rule, l *layers) {
+	b := l.words.Budget
+	if bool(*b.Off) {
+		return
+	}
+	capacity := units(b.Capacity.Rat, 6)
+	for kind, cost := range b.Cost.byKind() {
+		own := "budget.cost." + decide.Kind(kind).String()
+		if kind != int(decide.Plain) && cost == units(b.Cost.Default.Rat, 6) && r.node.at(own) == nil {
+			continue // it is told of the default
+		}
+		if cost > capacity {
+			c.blame(r, []string{own, "budget.capacity", "budget"},
+				"%s %s is more than budget.capacity %s: no retry could ever be paid", own, decide.FormatMicro(cost), decide.FormatMicro(capacity))
+		}
+	}
+}
+
+// policy is the decide.Policy of sound layers.
+func (l *layers) policy(name string) *decide.Policy {
+	w := &l.words
+	return &decide.Policy{
+		Name:             name,
+		Description:      string(said(w.Description)),
+		Owner:            string(said(w.Owner)),
+		Preset:           l.preset,
+		MaxAttempts:      int64(*w.MaxAttempts),
+		Backoff:          w.Backoff.compile(),
+		RetryAfter:       decide.RetryAfter{Max: int64(*w.RetryAfter.Max), Spread: float(w.RetryAfter.Spread.Rat), Headers: *w.RetryAfter.Headers},
+		Classes:          l.classes,
+		Repeat:           w.Repeat.Repeat,
+		MinAttempt:       int64(*w.MinAttempt),
+		RetryLayer:       said(w.RetryLayer),
+		OnlyFirstInbound: bool(said(w.OnlyFirstInbound)),
+		Budget:           w.Budget.compile(),
+		Breaker:          w.Breaker.compile(),
+		CoolDown:         lookup[decide.CoolDown](*w.CoolDown, decide.CoolDownOff),
+		OnStoreFailure:   lookup[decide.OnStoreFailure](*w.OnStoreFailure, decide.StoreFailureAllow),
+	}
+}
+
+// said is what a word says, its zero value where it is not said.
+func said[T any](w *T) (v T) {
+	if w != nil {
+		v = *w
+	}
+	return v
+}
+
+// lookup is the value of a small set whose String is the word; the last one
+// ends the set.
+func lookup[T interface {
+	~uint8
+	String() string
+}](w word, last T) T {
+	for v := T(0); v < last; v++ {
+		if v.String() == string(w) {
+			return v
+		}
+	}
+	return last
+}
+
+// byKind is the wait for each kind of failure: its own words over the common ones.
+func (w *backoffWords) byKind() [3]waitWords {
+	var list [3]waitWords
+	for kind, own := range [...]*waitWords{decide.Plain: nil, decide.Throttle: w.Throttle, decide.Timing: w.Timeout} {
+		list[kind] = w.waitWords
+		if own != nil {
+			lay(reflect.ValueOf(&list[kind]).Elem(), reflect.ValueOf(own).Elem())
+		}
+	}
+	return list
+}
+
+func (w *backoffWords) compile() (list [3]decide.Backoff) {
+	for kind, wait := range w.byKind() {
+		strategy, _ := decide.ParseStrategy(string(*wait.Strategy))
+		list[kind] = decide.Backoff{
+			Strategy: strategy, Base: int64(*wait.Base), Cap: int64(*wait.Cap), Min: int64(*wait.Min),
+			Multiplier: float(wait.Multiplier.Rat), Jitter: float(wait.Jitter.Rat),
+		}
+	}
+	return list
+}
+
+// byKind is the cost for each kind of failure in micro-tokens.
+func (w *costWords) byKind() [3]decide.Micro {
+	var list [3]decide.Micro
+	for kind, own := range [...]*number{decide.Plain: w.Default, decide.Throttle: w.Throttle, decide.Timing: w.Timeout} {
+		if own == nil {
+			own = w.Default
+		}
+		list[kind] = units(own.Rat, 6)
+	}
+	return list
+}
+
+func (w *budgetWords) compile() decide.BudgetRule {
+	return decide.BudgetRule{
+		Off:              bool(*w.Off),
+		Ratio:            units(w.Ratio.Rat, 6),
+		Capacity:         units(w.Capacity.Rat, 6),
+		CapacityMillis:   units(w.CapacitySeconds.Rat, 3),
+		NanoPerSecond:    units(w.MinPerSecond.Rat, 9),
+		DepositOnRequest: *w.DepositOn == "request",
+		Cost:             w.Cost.byKind(),
+		CallerShare:      units(w.CallerShare.Rat, 6),
+	}
+}
+
+func (w *breakerWords) compile() decide.BreakerRule {
+	return decide.BreakerRule{
+		Mode:         lookup[decide.BreakerMode](*w.Mode, decide.BreakerModeAll),
+		FailureRatio: units(w.FailureRatio.Rat, 6),
+		MinAttempts:  int64(*w.MinAttempts),
+		Window:       int64(*w.Window),
+		OpenFor:      int64(*w.OpenFor),
+		Probes:       int64(*w.Probes),
+	}
+}
