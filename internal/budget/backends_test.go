@@ -66,11 +66,10 @@ func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 // newClient makes a client as serve does, but patient: the machine may be slow.
 func newClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	options, err := RedisOptions(url, 5*time.Second)
+	client, err := NewClient(url, 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewUniversalClient(options)
 	t.Cleanup(func() { client.Close() })
 	return client
 }

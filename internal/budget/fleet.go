@@ -106,6 +106,23 @@ func (f *Fleet) State(ctx context.Context, bucket string, p *decide.Policy, call
 	return ops[0].state
 }
 
+// SetOverride sets an override that lasts o.ExpiresIn ms, or lifts it with
+// OverrideNone, for the whole fleet. It never falls back to this replica alone:
+// an error says that the store did not take it.
+func (f *Fleet) SetOverride(ctx context.Context, bucket string, p *decide.Policy, o decide.Override) (decide.State, error) {
+	ops := [2]op{
+		{override: &override{mode: o.Mode, until: o.ExpiresIn, author: o.Author, words: o.Reason}},
+		{look: &look{}},
+	}
+	var err error
+	if f.memory != nil {
+		err = f.memory.Run(ctx, bucket, p, ops[:])
+	} else {
+		err = f.fallback.runShared(ctx, bucket, p, ops[:])
+	}
+	return ops[1].state, err
+}
+
 // Health is whether the store is in reach; memory always is.
 func (f *Fleet) Health() Health {
 	if f.memory != nil {

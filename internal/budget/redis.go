@@ -28,26 +28,10 @@ type Redis struct {
 }
 
 // NewRedis makes a backend on a client, which must not retry by itself
-// ([RedisOptions]). now is nil for Redis TIME, the fleet's one clock; a host
+// ([NewClient]). now is nil for Redis TIME, the fleet's one clock; a host
 // that forbids TIME in scripts hands in its own.
 func NewRedis(client redis.UniversalClient, now func() time.Time) *Redis {
 	return &Redis{client: client, now: now}
-}
-
-// RedisOptions reads a URL, redis:// or rediss://, into options under which no
-// command takes longer than timeout or is sent twice. By default the client
-// would block for seconds and repeat a script up to four times: a double charge.
-func RedisOptions(url string, timeout time.Duration) (*redis.UniversalOptions, error) {
-	single, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("redis URL: %w", err)
-	}
-	return &redis.UniversalOptions{
-		Addrs: []string{single.Addr}, DB: single.DB, Username: single.Username, Password: single.Password,
-		TLSConfig: single.TLSConfig, ContextTimeoutEnabled: true,
-		MaxRetries: -1, DialerRetries: 1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		ConnMaxIdleTime: 5 * time.Minute,
-	}, nil
 }
 
 // Run applies the operations by one script call; a dry run has one of its own.

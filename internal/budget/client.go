@@ -1,0 +1,96 @@
+package budget
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// NewClient makes a client of the Redis that a URL names, in which no command
+// takes longer than timeout or is sent twice. By default it would block for
+// seconds and repeat a script up to four times: a double charge.
+//
+// The scheme is redis, or rediss for TLS. One server:
+//
+//	redis://user:password@host:6379/0
+//
+// Sentinel, with a master_name; host is a sentinel, addr names more of them,
+// and user, password and db are the server's:
+//
+//	redis://sentinel-1:26379?master_name=main&addr=sentinel-2:26379&username=user&password=password&db=0
+//
+// Cluster, with cluster=true; addr names more of its nodes:
+//
+//	redis://user:password@node-1:6379?cluster=true&addr=node-2:6379
+func NewClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
+	}
+	query := parsed.Query()
+	switch {
+	case query.Get("master_name") != "":
+		return newSentinelClient(address, timeout)
+	case query.Has("cluster"):
+		if query.Get("cluster") != "true" {
+			return nil, fmt.Errorf("redis URL: cluster is true or is not there, not %q", query.Get("cluster"))
+		}
+		query.Del("cluster")
+		parsed.RawQuery = query.Encode()
+		return newClusterClient(parsed.String(), timeout)
+	}
+	return newSingleClient(address, timeout)
+}
+
+// withoutURL is the cause of a URL's error without the URL, which may hold a password.
+func withoutURL(err error) error {
+	if wrapped, ok := err.(interface{ Unwrap() error }); ok && wrapped.Unwrap() != nil {
+		return wrapped.Unwrap()
+	}
+	return err
+}
+
+// idleFor is how long an unused connection is kept.
+const idleFor = 5 * time.Minute
+
+func newSingleClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
+	o, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
+	}
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
+	return redis.NewClient(o), nil
+}
+
+func newSentinelClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
+	o, err := redis.ParseFailoverURL(address)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
+	}
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
+	return redis.NewFailoverClient(o), nil
+}
+
+func newClusterClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
+	o, err := redis.ParseClusterURL(address)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
+	}
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
+	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
+	return redis.NewClusterClient(o), nil
+}
+
+// noNotifications keeps the client from asking for what only one vendor's
+// servers know, and from logging that others do not.
+func noNotifications() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
