@@ -1,0 +1,3 @@
+module github.com/retrydecider/decider/clients/go
+
+go 1.26.0
