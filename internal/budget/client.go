@@ -74,7 +74,7 @@ func newSentinelClient(address string, timeout time.Duration) (redis.UniversalCl
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
-	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
+	o.ConnMaxIdleTime = idleFor
 	return redis.NewFailoverClient(o), nil
 }
 
