@@ -247,7 +247,7 @@ func (d *Decision) Message() string {
 	case ReasonBudgetExhausted:
 		return d.budgetMessage()
 	case ReasonStoreUnavailable:
-		return fmt.Sprintf("Give up: the fleet's state of %s is out of reach, and its policy says to give up then.", d.Dependency)
+		return fmt.Sprintf("Give up: the fleet's state of %s is out of reach, and its policy says to give up then%s.", d.Dependency, d.askAgain())
 	}
 	return d.Word()
 }
