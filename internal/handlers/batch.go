@@ -1,0 +1,123 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+const maxBatch = 1000
+
+// batchItem is one attempt of a batch and what came of it.
+type batchItem struct {
+	attempt  decide.Attempt
+	decision decide.Decision
+	problem  *problem
+}
+
+// DecideBatch answers POST /v1/decide/batch.
+func (s *server) DecideBatch(c echo.Context) error {
+	x := exchanges.Get().(*exchange)
+	defer x.release()
+	items, err := x.receiveBatch(c.Request())
+	if err != nil {
+		return err
+	}
+	ctx := requestContext(c)
+	sideBySide(len(items), func(i int) { s.decideItem(ctx, &items[i], i) })
+	b := append(x.out[:0], `{"answers":[`...)
+	for i := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if p := items[i].problem; p != nil {
+			b = append(b, p.bytes()...)
+		} else {
+			b = appendDecision(b, &items[i].decision)
+		}
+	}
+	x.out = append(b, `]}`...)
+	return write(c, http.StatusOK, jsonType, x.out)
+}
+
+func (s *server) decideItem(ctx context.Context, item *batchItem, i int) {
+	if item.problem != nil {
+		return
+	}
+	d, err := s.Decider.Decide(ctx, &item.attempt)
+	if err != nil {
+		item.problem = problemAt(err, itemPlace("/attempts", i))
+		return
+	}
+	s.count(&d)
+	item.decision = d
+}
+
+// receiveBatch reads the frame and each attempt by itself. Its error is about
+// the frame; what is wrong with an attempt becomes that attempt's problem.
+func (x *exchange) receiveBatch(r *http.Request) ([]batchItem, error) {
+	if err := x.receive(r, maxListBody); err != nil {
+		return nil, err
+	}
+	var items []batchItem
+	err := x.reader.list("attempts", maxBatch, func() error {
+		items = append(items, batchItem{})
+		item := &items[len(items)-1]
+		frame, more := x.reader.wrong, x.reader.more
+		x.reader.wrong, x.reader.more = nil, 0
+		if err := x.reader.attempt(&x.draft); err != nil {
+			return err
+		}
+		if err := x.reader.verdict(); err != nil {
+			item.problem = problemFor(err)
+		}
+		item.attempt = x.draft.attempt
+		x.reader.wrong, x.reader.more = frame, more
+		return nil
+	})
+	return items, err
+}
+
+// itemPlace is the JSON pointer of a list's item.
+func itemPlace(list string, i int) string { return list + "/" + strconv.Itoa(i) }
+
+// workers is how many items of one list are asked at once: enough that a store
+// over the network merges them, few enough that one batch starves nobody.
+const workers = 64
+
+// sideBySide calls do for every i below n, several at once, and returns when
+// all are done. A panic in one comes out of sideBySide.
+func sideBySide(n int, do func(i int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
+	var (
+		next  atomic.Int64
+		cause atomic.Pointer[panicked]
+		group sync.WaitGroup
+	)
+	for range min(n, workers) {
+		group.Go(func() {
+			defer func() {
+				if value := recover(); value != nil {
+					cause.CompareAndSwap(nil, &panicked{value, debug.Stack()})
+				}
+			}()
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	group.Wait()
+	if p := cause.Load(); p != nil {
+		panic(p)
+	}
+}

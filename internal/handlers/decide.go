@@ -1,0 +1,60 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// Decide answers POST /v1/decide.
+func (s *server) Decide(c echo.Context) error {
+	x := exchanges.Get().(*exchange)
+	defer x.release()
+	a, err := x.receiveAttempt(c.Request())
+	if err != nil {
+		return err
+	}
+	d, err := s.Decider.Decide(requestContext(c), a)
+	if err != nil {
+		return err
+	}
+	s.count(&d)
+	x.out = appendDecision(x.out[:0], &d)
+	return write(c, http.StatusOK, jsonType, x.out)
+}
+
+// Explain answers POST /v1/explain.
+func (s *server) Explain(c echo.Context) error {
+	x := exchanges.Get().(*exchange)
+	defer x.release()
+	a, err := x.receiveAttempt(c.Request())
+	if err != nil {
+		return err
+	}
+	var t decide.Trace
+	d, err := s.Decider.Explain(requestContext(c), a, &t)
+	if err != nil {
+		return err
+	}
+	x.out = appendExplanation(x.out[:0], &d, &t)
+	return write(c, http.StatusOK, jsonType, x.out)
+}
+
+// receiveAttempt reads a body that is one Attempt.
+func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
+	if err := x.receive(r, maxBody); err != nil {
+		return nil, err
+	}
+	if err := x.reader.attempt(&x.draft); err != nil {
+		return nil, err
+	}
+	return &x.draft.attempt, x.reader.end()
+}
+
+// count keeps what was decided, for /metrics and /v1/dependencies.
+func (s *server) count(d *decide.Decision) {
+	s.tally.count(d)
+	s.metrics.decided(d)
+}

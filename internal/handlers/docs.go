@@ -1,0 +1,91 @@
+package handlers
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/retrydecider/decider/api"
+)
+
+// The page of the contract: Swagger UI 5.35.0 as published (Apache-2.0, see
+// docs/LICENSE and docs/NOTICE), with a page and a start of our own.
+//
+//go:embed docs
+var docs embed.FS
+
+// docsPolicy lets the page load nothing but what this server has. Swagger UI
+// styles elements inline and draws with data: images.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// docsTypes are the files that are served, by their media types.
+var docsTypes = map[string]string{
+	"swagger-ui-bundle.js":             "text/javascript; charset=utf-8",
+	"swagger-ui-bundle.js.LICENSE.txt": "text/plain; charset=utf-8",
+	"swagger-ui.css":                   "text/css; charset=utf-8",
+	"init.js":                          "text/javascript; charset=utf-8",
+	"LICENSE":                          "text/plain; charset=utf-8",
+	"NOTICE":                           "text/plain; charset=utf-8",
+}
+
+// docsTags are the ETags of the files, made when the first is asked for.
+var docsTags = sync.OnceValue(func() map[string]string {
+	tags := make(map[string]string, len(docsTypes))
+	for name := range docsTypes {
+		content, _ := docs.ReadFile("docs/" + name) // a missing one is a 500 to who asks for it
+		sum := sha256.Sum256(content)
+		tags[name] = `"` + hex.EncodeToString(sum[:8]) + `"`
+	}
+	return tags
+})
+
+// GetContract answers GET /openapi.yaml.
+func (s *server) GetContract(c echo.Context) error {
+	return write(c, http.StatusOK, "application/yaml", api.OpenAPI)
+}
+
+// GetPolicySchema answers GET /policies.schema.json.
+func (s *server) GetPolicySchema(c echo.Context) error {
+	if s.PolicySchema == nil {
+		return echo.ErrNotFound
+	}
+	return write(c, http.StatusOK, "application/schema+json", s.PolicySchema)
+}
+
+// GetDocs answers GET /docs.
+func (s *server) GetDocs(c echo.Context) error {
+	page, err := docs.ReadFile("docs/index.html")
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Content-Security-Policy", docsPolicy)
+	return write(c, http.StatusOK, "text/html; charset=utf-8", page)
+}
+
+// docsFile serves what the page loads. These files change with the program
+// alone, so a browser may keep them and asks whether they are still the same.
+func (s *server) docsFile(c echo.Context) error {
+	name := c.Param("file")
+	mediaType, ok := docsTypes[name]
+	if !ok {
+		return echo.ErrNotFound
+	}
+	content, err := docs.ReadFile("docs/" + name)
+	if err != nil {
+		return err
+	}
+	h := c.Response().Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", docsTags()[name])
+	h["X-Content-Type-Options"] = noSniff
+	http.ServeContent(c.Response(), c.Request(), name, time.Time{}, bytes.NewReader(content))
+	return nil
+}

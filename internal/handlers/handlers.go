@@ -1,0 +1,165 @@
+// Package handlers is HTTP in and HTTP out: the contract of api/openapi.yaml
+// over package decide.
+//
+// A request to decide goes down one line and comes back one line: body.go reads
+// it within its bound, reader.go and attempt.go turn it into a decide.Attempt in
+// one pass and name every wrong field, decide.go asks, decision.go writes the
+// answer. That path uses no reflection; the other calls speak in the generated
+// models, which convert.go fills. problem.go alone chooses the status of
+// everything that is not an answer.
+//
+// The package holds no state of the fleet and no policies; it counts what it
+// answered (tally.go, metrics.go). echo is named here and nowhere else.
+package handlers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/gen"
+)
+
+// Decider answers failed attempts; [decide.Decider] is the one.
+type Decider interface {
+	Decide(ctx context.Context, a *decide.Attempt) (decide.Decision, error)
+	Explain(ctx context.Context, a *decide.Attempt, t *decide.Trace) (decide.Decision, error)
+}
+
+// Policies are the policies in force. They may change between two calls.
+type Policies interface {
+	// Find returns the rule of a dependency and the name of its bucket, or
+	// [decide.ErrUnknownDependency].
+	Find(dependency string) (p *decide.Policy, bucket string, err error)
+	// Rules lists the rules of the policy file, patterns included.
+	Rules() []*decide.Policy
+}
+
+// Fleet is what the calls beside decide need of the fleet's state. It never
+// fails: where the shared state is out of reach it answers by a local rule.
+type Fleet interface {
+	// Report counts an outcome and returns the state after it.
+	Report(ctx context.Context, o *decide.Outcome) decide.State
+	// State returns the state of a bucket as it concerns the caller; "" is the
+	// unnamed one.
+	State(ctx context.Context, bucket string, p *decide.Policy, caller string) decide.State
+}
+
+// Status is the state of this replica.
+type Status struct {
+	// StartedAt is when the process started.
+	StartedAt time.Time
+	Policies  PoliciesStatus
+	Store     StoreStatus
+}
+
+// PoliciesStatus tells of the policies in force.
+type PoliciesStatus struct {
+	// Hash is the same where the policies are.
+	Hash string
+	// AppliedAt is since when they are in force.
+	AppliedAt time.Time
+	// Source is the file they came from, or "built-in".
+	Source string
+}
+
+// StoreStatus tells of the store of the fleet's state.
+type StoreStatus struct {
+	// Kind is "memory" or "redis".
+	Kind string
+	// Degraded: it is out of reach and a local rule answers.
+	Degraded bool
+	// Since is when it came to be so.
+	Since time.Time
+	// Means is one sentence on what that means for decisions.
+	Means string
+}
+
+// Config is what the handlers stand on. Decider, Policies, Fleet and Status
+// must be set.
+type Config struct {
+	Decider  Decider
+	Policies Policies
+	Fleet    Fleet
+	Status   func() Status
+	// Ready says whether the process takes requests, false while it shuts down.
+	// nil: always.
+	Ready func() bool
+	// Metrics is where the handlers register their metrics, and what /metrics
+	// shows. nil: a registry of their own.
+	Metrics *prometheus.Registry
+	// Version of the program; "": "unknown".
+	Version string
+	// PolicySchema is the JSON Schema of the policy file. nil: 404.
+	PolicySchema []byte
+	// Log takes what no client is told. nil: nothing is logged.
+	Log *slog.Logger
+	// Now is the clock by which requests are timed. nil: time.Now.
+	Now func() time.Time
+}
+
+var errIncomplete = errors.New("handlers: Decider, Policies, Fleet and Status must be set")
+
+// New makes the handler of every call of the contract. Its errors are a Config
+// that lacks something, or a registry that has these metrics already.
+func New(config Config) (http.Handler, error) {
+	if config.Decider == nil || config.Policies == nil || config.Fleet == nil || config.Status == nil {
+		return nil, errIncomplete
+	}
+	config.setDefaults()
+	m, err := newMetrics(config.Metrics, config.Version)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: config, metrics: m, tally: newTally()}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.IPExtractor = echo.ExtractIPDirect() // echo's default believes the client's X-Forwarded-For
+	e.HTTPErrorHandler = s.answerError
+	e.Use(s.measure, s.recover)
+	routes := withHead{e}
+	gen.RegisterHandlers(routes, s)
+	routes.GET("/docs/:file", s.docsFile)
+	return e, nil
+}
+
+func (c *Config) setDefaults() {
+	if c.Ready == nil {
+		c.Ready = func() bool { return true }
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	if c.Version == "" {
+		c.Version = "unknown"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+// server implements the generated interface, one method for each call.
+type server struct {
+	Config
+	metrics *metrics
+	tally   *tally
+}
+
+var _ gen.ServerInterface = (*server)(nil)
+
+// withHead serves HEAD wherever there is a GET (RFC 9110 §9.1).
+type withHead struct{ *echo.Echo }
+
+func (r withHead) GET(path string, h echo.HandlerFunc, m ...echo.MiddlewareFunc) *echo.Route {
+	r.Echo.HEAD(path, h, m...)
+	return r.Echo.GET(path, h, m...)
+}

@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// otherLabel stands for every dependency that the policy file does not name
+// exactly, so that clients cannot make labels.
+const otherLabel = "_other"
+
+// labelOf is the label of a dependency under the rule that matched it.
+func labelOf(dependency, policy string) string {
+	if dependency == policy {
+		return dependency
+	}
+	return otherLabel
+}
+
+// metrics are what this package tells Prometheus.
+type metrics struct {
+	decisions, malformed, degraded, outcomes *prometheus.CounterVec
+	durations                                *prometheus.HistogramVec
+	handler                                  http.Handler
+
+	byReason sync.Map // of a dependency's label to its *[reasonCount]prometheus.Counter
+	byRoute  sync.Map // of a route to its prometheus.Observer
+}
+
+// route is what a request's duration is told apart by.
+type route struct {
+	method, path string
+	status       int
+}
+
+func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
+	m := &metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_decisions_total",
+			Help: "Decisions, by dependency, decision and reason."}, []string{"dependency", "decision", "reason"}),
+		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_retry_after_malformed_total",
+			Help: "Attempts whose Retry-After, or what stands for it, could not be read."}, []string{"dependency"}),
+		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_degraded_decisions_total",
+			Help: "Decisions that a local rule made while the fleet's state was out of reach."}, []string{"dependency"}),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_outcomes_total",
+			Help: "Calls reported without a decision, by dependency and outcome."}, []string{"dependency", "outcome"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_server_request_duration_seconds",
+			Help:    "Time from a request's header to the end of its answer.",
+			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}},
+			[]string{"http_request_method", "http_route", "http_response_status_code"}),
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "decider_build_info",
+		Help: "Always 1; the labels tell the version."}, []string{"version", "goversion"})
+	build.WithLabelValues(version, runtime.Version()).Set(1)
+	for _, each := range []prometheus.Collector{m.decisions, m.malformed, m.degraded, m.outcomes, m.durations, build} {
+		if err := registry.Register(each); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: registry})
+	return m, nil
+}
+
+func (m *metrics) decided(d *decide.Decision) {
+	label := labelOf(d.Dependency, d.Policy)
+	m.counters(label)[d.Reason].Inc()
+	if d.ServerDelayUse == decide.DelayMalformed {
+		m.malformed.WithLabelValues(label).Inc()
+	}
+	if d.Degraded {
+		m.degraded.WithLabelValues(label).Inc()
+	}
+}
+
+// counters are those of one label by reason, kept so that a decision looks up
+// one name instead of three.
+func (m *metrics) counters(label string) *[reasonCount]prometheus.Counter {
+	if counters, ok := m.byReason.Load(label); ok {
+		return counters.(*[reasonCount]prometheus.Counter)
+	}
+	made := new([reasonCount]prometheus.Counter)
+	for _, reason := range decide.Reasons() {
+		word := (&decide.Decision{Reason: reason}).Word()
+		made[reason] = m.decisions.WithLabelValues(label, word, reason.String())
+	}
+	counters, _ := m.byReason.LoadOrStore(label, made)
+	return counters.(*[reasonCount]prometheus.Counter)
+}
+
+func (m *metrics) reported(label string, o *decide.Outcome) {
+	for _, each := range []struct {
+		outcome string
+		calls   int64
+	}{
+		{"first_try_success", o.FirstTrySuccesses},
+		{"retry_success", o.RetrySuccesses},
+		{"final_failure", o.FinalFailures},
+	} {
+		if each.calls > 0 {
+			m.outcomes.WithLabelValues(label, each.outcome).Add(float64(each.calls))
+		}
+	}
+}
+
+// measure times every request. The answer to an error is written here, so that
+// its status is known.
+func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begun := s.Now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		took := s.Now().Sub(begun)
+		s.metrics.observer(c).Observe(took.Seconds())
+		return nil
+	}
+}
+
+func (m *metrics) observer(c echo.Context) prometheus.Observer {
+	r := route{knownMethod(c.Request().Method), c.Path(), c.Response().Status}
+	if r.path == "" {
+		r.path = otherLabel
+	}
+	if observer, ok := m.byRoute.Load(r); ok {
+		return observer.(prometheus.Observer)
+	}
+	made := m.durations.WithLabelValues(r.method, r.path, strconv.Itoa(r.status))
+	observer, _ := m.byRoute.LoadOrStore(r, made)
+	return observer.(prometheus.Observer)
+}
+
+// knownMethod keeps clients from making labels of methods; the word for the
+// others is OpenTelemetry's.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return method
+	}
+	return "_OTHER"
+}
+
+// GetMetrics answers GET /metrics.
+func (s *server) GetMetrics(c echo.Context) error {
+	c.Response().Header()["Cache-Control"] = noStore
+	s.metrics.handler.ServeHTTP(c.Response(), c.Request())
+	return nil
+}
