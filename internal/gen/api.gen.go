@@ -278,7 +278,7 @@ type Backoff struct {
 	// Jitter The share of the window by which proportional_jitter moves the wait.
 	//
 	// Example: 0.2
-	Jitter float32 `json:"jitter"`
+	Jitter float64 `json:"jitter"`
 
 	// MinMs The least wait, in ms.
 	//
@@ -288,7 +288,7 @@ type Backoff struct {
 	// Multiplier What the window grows by from retry to retry.
 	//
 	// Example: 2
-	Multiplier float32 `json:"multiplier"`
+	Multiplier float64 `json:"multiplier"`
 
 	// Strategy How the wait is drawn from the window. Treat an unknown one as full_jitter.
 	//
@@ -416,7 +416,7 @@ type BreakerRule struct {
 	// FailureRatio The share of failures that opens it.
 	//
 	// Example: 0.5
-	FailureRatio *float32 `json:"failure_ratio,omitempty"`
+	FailureRatio *float64 `json:"failure_ratio,omitempty"`
 
 	// MinAttempts It opens only over so many attempts.
 	//
@@ -454,12 +454,12 @@ type Budget struct {
 	// Capacity What the bucket holds now, in tokens.
 	//
 	// Example: 10
-	Capacity float32 `json:"capacity"`
+	Capacity float64 `json:"capacity"`
 
 	// Cost What this retry costs, in tokens; only in a decision.
 	//
 	// Example: 1
-	Cost *float32 `json:"cost,omitempty"`
+	Cost *float64 `json:"cost,omitempty"`
 
 	// Source Whose bucket answered. `local`, this replica's share while the fleet's state is out of reach.
 	//
@@ -469,7 +469,7 @@ type Budget struct {
 	// Tokens What is left, in tokens; at most six decimals.
 	//
 	// Example: 9.1
-	Tokens float32 `json:"tokens"`
+	Tokens float64 `json:"tokens"`
 }
 
 // BudgetRule The shared bucket of retries; absent where the policy has none.
@@ -477,22 +477,22 @@ type BudgetRule struct {
 	// CallerShare What a caller's own success adds to its own share, in tokens; 0, there are no shares.
 	//
 	// Example: 0
-	CallerShare float32 `json:"caller_share"`
+	CallerShare float64 `json:"caller_share"`
 
 	// Capacity What the bucket holds at least, in tokens.
 	//
 	// Example: 10
-	Capacity float32 `json:"capacity"`
+	Capacity float64 `json:"capacity"`
 
 	// CapacitySeconds The bucket holds what so many seconds of deposits bring, where that is more.
 	//
 	// Example: 1
-	CapacitySeconds float32 `json:"capacity_seconds"`
+	CapacitySeconds float64 `json:"capacity_seconds"`
 
 	// Cost What a retry costs by the kind of the failure, in tokens.
 	//
 	// Example: {"default":1,"throttle":1,"timeout":2}
-	Cost map[string]float32 `json:"cost"`
+	Cost map[string]float64 `json:"cost"`
 
 	// DepositOn What deposits.
 	//
@@ -502,12 +502,12 @@ type BudgetRule struct {
 	// MinPerSecond What time alone adds, in tokens per second.
 	//
 	// Example: 0.1
-	MinPerSecond float32 `json:"min_per_second"`
+	MinPerSecond float64 `json:"min_per_second"`
 
 	// Ratio What each deposit adds, in tokens.
 	//
 	// Example: 0.1
-	Ratio float32 `json:"ratio"`
+	Ratio float64 `json:"ratio"`
 }
 
 // Component A part that the process stands on.
@@ -807,7 +807,7 @@ type Fallback struct {
 	// Burst What the bucket holds, in tokens; absent where the policy has no budget.
 	//
 	// Example: 1
-	Burst *float32 `json:"burst,omitempty"`
+	Burst *float64 `json:"burst,omitempty"`
 
 	// MaxAttempts How often a call is made at most, the first time included.
 	//
@@ -827,7 +827,7 @@ type Fallback struct {
 	// Ratio What one success adds to the bucket, in tokens; absent where the policy has no budget and none is needed.
 	//
 	// Example: 0.1
-	Ratio *float32 `json:"ratio,omitempty"`
+	Ratio *float64 `json:"ratio,omitempty"`
 
 	// RetryAfterMaxMs The longest wait of a server that is honoured, in ms; give up on a longer one.
 	//
@@ -1041,9 +1041,9 @@ type Policy struct {
 	// Example: standard
 	Preset *string `json:"preset,omitempty"`
 
-	// Repeat The methods that may repeat a failure that may have been acted on without a key; `any` stands for all.
+	// Repeat The methods that may repeat a failure that may have been acted on without a key. `idempotent` stands for those that RFC 9110 defines so, `any` for all.
 	//
-	// Example: ["GET","HEAD"]
+	// Example: ["idempotent"]
 	Repeat []string `json:"repeat"`
 
 	// RetryAfter How the server's wait is honoured.
@@ -1111,7 +1111,7 @@ type RetryAfterRule struct {
 	// Spread The share of the wait by which a crowd is spread above it.
 	//
 	// Example: 0.1
-	Spread float32 `json:"spread"`
+	Spread float64 `json:"spread"`
 }
 
 // Status The state of this replica.
@@ -1480,184 +1480,185 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3rctvImeir9CLZmswMSJG0JFtUnUrJljyjjSy5JDne7MhLNoEmiQjsZtAN04xH53XOe5wnO/V9fcGF",
-	"DZCy5dmcVH5MjUwAffn6u9/6cxCJxVJwxpUMhp+DJc3ogimW4b9e0TRl2SVdMPhXzGSUJUuVCB4Mg9ci",
-	"I6u5WBA1ZyQSIu3EYsVJIokSaXxM6EQyrkIyFRm+knNOFywmEY7ZDcKAfaKLZcqCYRDNWXQvchWEQQJj",
-	"/y1n2ToIA44zB/qTIAxkNGcLqtepFMvg3f/+5aTzX7Tz917n6EPxZ3c03Ot8+NwL+4PnD78PwkCtlzCU",
-	"VFnCZ8HDQxicsiXjMePR2r/B2zkjsAAipriB2L0fkiXLIsZVh/FIxCwmqznLGEkUmYs0loSS8d64usUl",
-	"XS8QyGaLS6rmxQ6LsYMwyNjf8iRjcTBUWc6edNcPMLpcCi4ZHvClUP9xc3UJf0aCK8YV/EmXyzSJKMBh",
-	"b5mJScoWP/5VAlA+FzsCcCmapAZSC7aYsIzsSUVVLgENZslHxolaJRFDUGSZAKz6pfRh9a0gDKYJS+Ng",
-	"GJhhgocPYWD+HO73emGgEoXghCknIl7DRFwogrtw+80zPoxZlMQsG5oNDLlQHdzEQxmiv8/YNBgGv9sr",
-	"yGBPP5V7b/WXGmybuFGfPiRzKslkrZgkEzZPeEwSFeIGASMMgHCnof3u3e3rzgsiMvw3k4rFJGZsCe/N",
-	"KSeH+11Y7qVQf6ZpEn/lMb3PBJ8NyR4g0WKpmg5lkUtFJoxQRVJGpSL98sGYj6snMxhUTwYwmElld/kR",
-	"F7/1dPRrT308cDSE8rhYSQgAp8SxusoyEeBXas6yJyAKC4cFU4SSmE1ZpEjCidn9MXIMQBrGOEnFbMZi",
-	"OBUL14Myxp9zIH2aEjyzdmgm5t0nAeYJXxMBACFTmqR5xhBEt0Jc0GzGngBKeFILuiZz+pGRw4ODZ4ea",
-	"jMqw2O8/81O/EoKkuJJWkCghOvq1p0YwtwCEyzt+z8WKF8LlKwF0KUiWp04ILUWaRGsyTVJGFlRFcyaJ",
-	"mieyJJ2a6BoQjZvREl4frUzjJWlUZcD7xRGYfZKK5GqBf67f75THfoKD2Ak8VdkNvAB+w5cyNs0lk8Qs",
-	"jwgOaIfnKPPlUmSKxW9YnNBb3NpX4/or/XkHhiOO05YGggGqeH9QBrpbFFnAqghCfAvg3Tcd/KaDLz8V",
-	"FRTLAFpYJFImfGYlmlAbe0Pmqyz5AE5SB5Qz0KYSPuuifmYWAOs7MUIHgB7HCQxG07eZWLJMJaDJTGkq",
-	"WX15V5why2IxsSKPnH2ikUrXcM6AM2MN5nFIxiJXkViwMeLHeJYto5F5SCRdSzIXK2DXgEbxsVH41Jw6",
-	"ISdFeMcRBzXAUHeUBtNYGpOxUWrG3TsehMGytPzPAS12GLMpzVMVDPs+ePMc1QiD7+YzvRAA5l8BpfSm",
-	"j83cmVSodMNC+xWltB8GU5EtqAJVjKvD/SAMFvRTssgXwXDQ33++/+LZ4f7zMFgkXP/Yd6gGImbGMsAj",
-	"o55vKNDv5wLmpPI+4bOQrLJEKcYJHnlBkCSRXXLJWKFGU0vGBQRTutY6kSIZU1miZYPXgPhaHRmAHiUy",
-	"EXykNa6aNMTdEDqjCSerRM1xfRLsBNAsSvsCPLLnw9lHlhEJz6RWAY8JJbOMciBl2BKKEsrlimUsLsYE",
-	"6+mwR2SXwOFLlsE4C3rPJKKwszvgYzS4qnB5Pn0WHdGDQRNcRp0Pn/vh4X4TIMpCrH64VJEVldqei7uk",
-	"T5Qg/cELEs1pRiMwIfWBTdjMgoqSlMEqgAfEySxRXfIyj2dMhWSSMXrPMoRaYU3SjBE5pwCSyZoAEq/m",
-	"guSSFRACJGk0tb4eGUqMwG8izq7fviJgBcIKEyX1gsgNAzayYGou4jF5e3Vzq0EAJgFymCRmi6UAvjcm",
-	"YOfhUVNOYDiEG2hEE5BQS0aVVgwZByL8Jbj6UxAGr04uX51dXJydBmHw7vJPl1fvwQI6v/zzycX56ejk",
-	"+qd3b84ub4MwOD07Ob04vzwbnf3nq7OzU/zg8up29Prq3SX8fXJxfXZy+pfR2X+e39zeBGHw9uz6zfnN",
-	"zfnV5ej07PIcP7g+u7l6d/0KBvn55N3NLf74+uT84ux09Pb67NXV5en57TkaYScvr67186t3t6Or16Pr",
-	"k8ufznCV52/eXpzBsvDx+eXt2fXlyQU+OvnzyfnFycsLePH05PZkdHF1c6OfvLv9+ezy9vzVCXz2oXzU",
-	"1c82Dm9O5cjBOVqP7tm6wmG9YuP9nKG2i34NQLmIZlkCQoST0mDknq3DKqECka8LWXOJRA9v3DNEDZZO",
-	"K5iqzXuz6okQKaNons4ZjY0Hxi/ufHiY0RVYMLnThfQoVdLoH/R6fkovD3dNV+Zr6QQNcqbQsOSEE8rX",
-	"JKKSAWMS0ojCkgo2F1zkmUQKzhiNh2SMbK5Dp4pl4/COl//dWaAM/tRZyI7vZ7r4e6fyOfwo5yJPY/07",
-	"/ALbWbLaz3ccZbn5epnL+YRG92bgjCqWJotEdTImmRofk3FMFegA6YquDdPVhrs06x/pBWgatr6Ukf5q",
-	"lfA7LuyhWwhayKyJVPDVVGRdcrsSTrxRhVBif8tpSia5QlwC2BrggYYaa6WhpFZWwWTP9gEleBlXng3c",
-	"eYvJX1mk4J2C+fiRSYv07yQBJgyaccriGQvJap5EcwJbzJLYyGbN474DEwTJqktuHTsjs5xmKNmzRDHy",
-	"h/Np5w2o5d8TzeyKdQDfCwkSpPn0pzPDMtkU7Ga5E+kkfCJyHo8q+tQjdKgIaNmJdWu/TxjIfJS+cZec",
-	"TMRHRvohkWLBUI2l+AvI4BRwfa0lOmqyu6pbR73e8/7R0eBg//l+7+iov03p0lD37+/n29u35lhCkrFZ",
-	"IhVqFWDcVGn3hDvLR7/vtFk6ZSDQtfSpMpGfzm5rovXffvf7f7/Le73B4Xc//Nj979H41//d6xxpKdv5",
-	"8KNXsC4Sbk9ptGjgadr/pJIFWqwLXLxGQcq1S8IeXkQ5kXkUMTigc1VDUc2Tvqui0KDX+8ID6fkOxNgP",
-	"mxv5WawqeIYWhNHcuDCcFRGvS8ZcqNEyExGTksVjOA04zL0BuT57/e7m7HR0c3t9dvIGraifrk7en/yF",
-	"TFiqZ7jjUmWMLo7JOBKcs0iNAHQiV2OS8CjNY3REzimP5ZzeW56dLAA1cgVDgkKHrPCYjFUqR8bjgwuh",
-	"lhXd8QiYyxTMOgZffWQZ6MvAPXnpG8HTtVXpy1oznNWcpctjMjZa30gsGcdJVJ35mDcM+zP6j9lWEAa1",
-	"jRa/gP5u1lv/UbLae1Eq9Gul5QPKpuV/VU4Gvqc8Yin+Wd5FVT/xLmaDFJYZ+5iIXI5iltJ1IzWsaKIM",
-	"HUzYVKD9Cedi9Y1TFoksYyloi+SvCSras0ysJJlmYkGSKhn3B0+K/hlb0IQnfOZd/ntjKKdsqizfdccc",
-	"MxqnCWeh3hwwWB06Utq6AY7E2THpAa6lTMoQWNQcEMoMWdnYi94XE3Zn85lvpyWh36yLKfZJVbWn7yQ5",
-	"BYoxihkwXyDuDowDW79GiX4CEp1EIufKHRyIGqMoEHnPViwmUSqiexILhk69Oc0WVSZ9k/OQ9A7JpfhI",
-	"+kdH+6T3Yrh/NHz2nPz05laD44LxmZoHw8N9D05qMzseIXd5nNJsfC4lUxgdKNpZot0UZTmZaOPOox+b",
-	"mTalfEkTe+QBlGGszyEkOV/SDFQsciH4zMZeBgeHZVM2UfZMqCQLmgJ+GaPMwXxQhet+7+jQA9k2YxIl",
-	"twmhVZbeJYe9Hgjko6MjVAuB0wOdU0kOej3yh+vXr8hRv98j//f/9A++r6zroPeslR6OjsrKRs9D3g/l",
-	"oOQv1WilUUQ+eLRM47Z7CRrfI313ryt+Owk7145NIjihigiuo4peL1oDcO3TkDAazQn6jBpxDz3nhfuj",
-	"7FSwqpdRhIpozbOHD2GQKKY5YJtT1To0tbp+rj/pI+NaJNz+24GUZhldbxyD260P9i9pdC+mUz8krD6E",
-	"EhbFihEoVGuu2vBZJTwWK/tIO6m49vLyP0R0GZIJGCkgeiVZ5KlKlmkC5COM0gV6De/0v988KPiwUc5p",
-	"l6We3cqEiuR6WsUtostmBZRmM7ZtMU+6Gi23/atBT5jlC/Z01kYjBgCLTJPXyEj/hfhoNGA45Mq6e93C",
-	"LtT2kFXK25VxGMgHhycFQoFMDapECQBaw5mstazUWIqGC+BxRd/37FeqjCo2Wzdr7VrpkiTO6IrrOYrJ",
-	"wdRlIJV5OYAEPHmap/YUqjKi9GBDFQyDTx32STEuk0nKOlbbjQSXinJQWkFNohkOqFlKQtMgrA2KjoTi",
-	"n3FJLSx+9aBL8KHOYRx4Qkexjl4cslSOyyGwnyepaH6C8szjWAf9Ff3uOjxv4k5hYY1bR4whAAzhOCse",
-	"zcGhMTfG1oVvbYrCSe5mCe+4edmGeTZeNUuouoEWjIIRan06+E/8zBvWkfcjNHpGDYR1NS0tqUvezxmH",
-	"6bWHXzIu0Qqn8l7bTj7Ke/G0DMgYM9sk2Ev92o0CJRg+Qz/+1q/0W6Ugy7YvLGzeiyzeGpypQROOLYlr",
-	"fh4XgAT8cV5LF1mJWWMExeM1nWU0ZvEux6q9FSQVEU11yNoGe3ZTeZtNw9pcwLhSwWeAN2XRrv1ZKlv7",
-	"cOh579GhQC/ytEWMPIdTMhGqh9QY0PGcgY6ue2dzBHzFGTnjszSRc6AqxYz6WMxRS46Se8/KeVIb09oE",
-	"i/ZpzzAgsIKhdRA4tEGiZUojl4YxAb64qX0+Jh+rtN5gZy30NQxyhulED3VdMwzmCVe7cCygIEHmjMXH",
-	"RCwZh3+BUFZzEISaNVb2FnC2GhWekaC83M0IPiyjelS1zz2nU9/KgklJZ2zrZrajybUO1XLyvEcWaAta",
-	"t94AUJgqshBSkf2QoHVa8T5qf5bWy71Ixdkn1ey59tBP1ZENn3sJaLATcb8oEffAR9x6H7strJQ3i8zO",
-	"RDRVNK8bzW3EnTFq8mm24OB6N9QLDPT9c7U5sHxYX/NnWTeWcdGtQJTXjwVs+6wWyjg4evaN/VUtzhLf",
-	"viYsKh2flozfSRQmO4JZpyL4oKxHG+0szd7XBDSVYLJPReYRYoMnNsWaHDVVHl932ziVwh45TTFTQ+Rp",
-	"rDMcF6xKnpg+27zsg4p/Zr/nXavJENu+1HvMS+ZkJbK4lkSzPXO3zmHbp8Ozw/nE1GVFoW5dnbc9H9iX",
-	"ut9mWTQ5f/RD1KYLgVvT1psGALlg4jQY56fRvFAntRBPMiKyerz9l+bsa7nXe5JE7NI43zAne1eNomzh",
-	"PWxzXxloey1FbV1c5z6kfm85q80ZAp4kMSJvkvQwoCM3D9hEc0YZVYnY4mMx7xqC1lNs+FAOGnwozY7I",
-	"czsWRscwWUAKsqDcJY7UmZqPN7R7T0TMGvwmlGsGbiEnlViaNAcdT7VWLgBBc/FKjpnRXAraNdl4u7oy",
-	"tOwtPqJpGnx4CANY1GgqMq9IcBZNgvJzLXEPPjPmoEECtIIL0J01TFs5FwRKyoC7ZyKfza0fmqzmSWoh",
-	"NKfpFNe3PfTfuirtYPKLSEAa7fTToXGpQxMsbnJQPhYoNUpFhGohU+0E8JOTwhhxvYLqO+kCu2QsptNx",
-	"qK0ikztEdcivluNpo7S7Oc3s2xiUDQM4l5H5G7AQsO6l81k08IGYTPLonqGKZ5DW6fUuXfO4SihcEO0L",
-	"wWA66iubjCiiSxolat3i3jQz64IybpzPStwzXj9fDw+KhFSNYyfSuEnhLVka91gzpYRjgq5RwWpovOlC",
-	"FXkWefmNkG4XztdBxugBGYd2HZgd/p00fFdTEgYRU8YU/I4IBKwnN8dAa7ZygK/uihf2ZVwGYoHee3vM",
-	"ugIka+TJ5BOCaUHT6pEcdTcBVSMpM2lYYIKDpJfQEKP84rANW2u4Wc7PK9FYHTfTlGUjHLJJjFRzNDDx",
-	"RkpC4xgVLCBl/B2GqICuZ4P6VFMKvrERSNhE50eSi9WYHkczZpKRZJHgcYMeWZkH3cBWfJvPAPoxWwoJ",
-	"UJhkOvW9Ui2wEDV7qd9CwTsmgHr26BnUe5QlXkAma52vapR2G83PK8fYrSYilusVQDIqZac3OTnDgU9l",
-	"NzAa+ex7XJkFYpXYDa7tSu7F60b/RZIHFW0JOI5H1oRVIFu18QaIXQIAWYLqhN/W9EEf0BuUTZwDLQmz",
-	"0fosW4eusRQ9T4WjbKD0xtYr52CwLqyyAB8/emVVf18cZ0kzVcoH1jlTOvkV1N5NjrNgtJEBa8cRvICm",
-	"lxVLNaw42XSsSxs48ogZMdWQ14La74trrAmH7dVwUomM7YqRyH+19qu/A4SUCffJ0JtEq5c6KJRIIkUt",
-	"46Q3OOz0+51nvdv+wbC3P+wd/FdQUvZiqlgHEDloSERpyFf0WOku2LGrqn8flCIkG6FFhK9dgwVAaFDB",
-	"h3KnpYCRD08EiYVRzmi97OvxcbkdA3FGYxKgMc2Sj2yUL4usSkx0jPIas/9XuK5CTf8z8blKulpF0wSl",
-	"vaxq6jKubxG32zVQh4mPJQSruQd+i9DdE8XqGiJK5RBSl4wlXbB61c44BBqMXTGN1U0wU8g5WoEwj8m4",
-	"Gh8aY7YoQBBTpIsHGrlsreSYixGjWboexVRR81HCye3FDcHfCfx+TMYZW4pMjUy6t8Q3sQhAP5BWG2Yy",
-	"vONSGOUUDULjeptuVHP8Evg2/ejAmHeQXRUl/7cbsbYKmFCtqoBDW1Q7h9888bYi30PrOZj0n5hGMksm",
-	"linDDP8FXZNoTvmsKUIHpNEaoxv6AwuDXq9nnCiPjNC1h+TKssKbnfQtY3S/QVDu/XzdJbcm82pIxibW",
-	"Ng43g6A6lFQpqAr9h5FiRi5WNIh0FIsV12/e8cqrrhKH2foh/aENwWvn5kpksenHki8bcrcm63L2EKr/",
-	"NWKtBNR2pK4i7lj92O3KFBjQUsFBqcDARM2KEgJ4F0eik9QWJ0g6ZSMlRrpkJ6incOuX1JzpD0dYUh2E",
-	"Lot0xD7NaS5VeUItvJQQIwAn6nM6xon1P2YtleoHq1lURwM9d5Rz+pEmKa74wxdVDDwiwhqCQJmAsi4l",
-	"iwmA2BbH1KgQWYIu9DQ1ynaaf5wo7bawbJeMcw7HYcjIIjCZsjS1egVqs0ptqC5B/gi3qovs6vngD/0/",
-	"OReZYtlIzSkflcLsBe64pHlt8WwLBG+J/FacKrpsicaAW8eEplK0aUxPqYBvZMYbNbmk+DmOWQjCql4c",
-	"VhPqDQuvswqr6IdlS0xrVG3mEirizfqvKCV8ZyB7EV8IB70lyWJkmeXKc3w7CAMD2Wq1k324ITJOt+iW",
-	"xieZcDjfyBaA1nopJMrq6FysPCnlv40h5Dj2Fp2+TqJEKoCt9hvC/mw8oVINVaj8teqnb5drratadnc1",
-	"nno9MPs+/cVnZHiHAqmriSTU8Ch8NsYDh/4BEwDMFFbhmi+K3ieoWwMYeUM7jM9ODuN6NyTV8JnfUfmP",
-	"YEXuapztrsfZEtltuH9l36uol60tg/RbrWVDjssVfK1CWhU2Z3DUz+fsoBeJVFugkzCXn1PCMFD+PMkC",
-	"5a88cXytemDOh6HhJNMl/dUUkF1TJ04rjbFaMycqK2sHSkNo1kZx0oRxRThjOnADkND6UIn35lwlqe5s",
-	"AnqWNvj+/+e/iAIujGW48f8A//1nZS/AiYHdbk1Ctu99KUsy/cl2bmPWwpR24UVuXz7CO/u0TCmnynhK",
-	"aZpeTTGpaxefafAQfq4Rlcpo1BCGwGgWCs+kzIpchwSsTlmZ4nvbDSylUqGZq3O94nq2GjXFOcGdO9u7",
-	"oGjdhelKS6ygJ3cBRnRoFt8FQRjY5QTDQM+PaIjk9kc0AdkyGPZ3TiS7hY3fwEfbmKEG0eZhfAi9iGwM",
-	"I202YE4mHKhOsLCdAQvQ4mspo7EOa2NnwNclxPZUHsO2XVGeY7E0UtJmgmKOg0m2q2c2DAktRfFtIB2X",
-	"oQ1brCwLNWDv+HiSZ1KNbVwSNjCjCZfY2iYRY9NABVhEaTjjoZzmKTJAeexsYeU6i+GI6GhLJJEL5JN3",
-	"HCujy/zIeDYFJ8s8WwrJQrRTc8lMNySzf9DPnCulXgvqKlXbUwv1aygzspb0lmqMvpq50ZoMUQoHtkbR",
-	"F/RTS4LfzyhCsdGda7u3oDGzfsew5Lk2nU2wNUeVFvcf7Q70d4n5yiYrvv4qx2hWk3xp4JgyKRs9NUUV",
-	"xGYF6pN2X+HOc9YaH0R/XpGEpLEeiMQwUY2utlYD8eiYjI21Ow5NIz/87JiMaZqKVWUYoGVLwR4PI3og",
-	"qSxGrMpTnZS0oyvGvmxNccymFCvtW2vJOUBzqpaxU1DN4+nFNFfmWlfCRo67ZEUUzo0REFQjdgquK7BB",
-	"h0PV1PiDbDaNbjTmch8L7EQPkHYDk7oGd9jb4gXaNW5WE0YlNKzxCe+ONwg0dNzQp12U6rU8aRe6y6gF",
-	"CxadheWGrAYHfYaOv4TufXko272wirDeFPVNVVDnrPuOF7tzLwU2rNZNLA6Pev3viwAfS+NjAuBZu5sE",
-	"VnOR6v6x1cW4PHhfyUD5lPR6XO2gD9QXyUfGmZQ+QMtkxmGBaTL1pM81ZFWcYEc5QtPkY71YBn7a2f+K",
-	"L3sKtWFS30YuhbpmNF57E3VMTUYsohx0PdNFZP/g+fdG5YAlr+brSiKP1hG4sBUFHtO5eqeEP4WmaAhT",
-	"yQx6vOFc5CJ5Qo+N5aFbK/1KChpqXoaK5DxX+DcYB8c6IcT0IjP+hG7w5U1fHtO3BR873oT/2rkuaEsl",
-	"0KVQ6E9f717687XFPnY6t988SzoZm7KM6cygdpK2fbBxuw7c7vzDMkr6yORKx6+bmhNUUtlRndZukGqb",
-	"o0LZaXKSPNqnVBqpbKc5Z4upqKh6RXplr4Jrr+NvZlM200uauGvQgs1WbIsU3ezEtijBFiK2Y0iv2rVj",
-	"UO6tUelPUejv/boqvb+psPaqqp1TeoyCg7qFT5VAAf/w8Hjnm3NMfZ0HzuDTNZ7eI3sfvdJ9psRUW2ea",
-	"T2rFCtiutWFD4xR3dn0T0rX15zZJK63dub9dp22XNeJvQopwCF2SrEs/qvPqll5N04TT1OKP7qmEptcI",
-	"UMZl6gTDfv+FRaTSr4OdEejK7qTS0WlwcNja0Mmlz3g7jZvDcSod6uL+xuO2N9kGaIJoQI/6095+p//8",
-	"S5qA1/Vbl+bTjPPya9FdGA+V8zmSkzQ1/HBBeiBzpVMGNVfWdl0zu92hgfm3ayFex8FSynxvAxgFxdsc",
-	"Vh5rN542PSdYeqZ0HWtTkc5T5AN6yWTHpRtPAWbgbibqVVcLhPcU690g3i9ZKyUpVUVb2S/I0Hr+yHwB",
-	"h6Beiir5wxurOTOqRIYmuWTK0UUx8kZ9mr15w5MWnau5aJAUMHjd/BO8A9TjbZDyaZlkTG7Lr8YLEVwH",
-	"PmPD6zZbJspfqMP7vScu8PcXyo4xs2kcGgemu5zBZF+V3D61F+x1DuayKdugVC43rmXAGXYuGDAvl7w7",
-	"zRl4ANOVRgU/R0O2ItGT77VT/IUI9ri8Q39FEYKv0LSOOz7CeGuKKG5azCpbaOHSSjz4vgR1NR5R1Vp7",
-	"gaEUmrHKSE9UhDGncu6T/fB75Vaj8k6Ora0pa5pAEdohNE3uawuVczo4OBweTV8cxr0X/Rcv9qPn8eGB",
-	"Fw8aqjpv7cVJRVd7zEoDisXM/UmepKqT8Jprhqloz5h9e3Y73TVdpFtxAgEUlo+qtVLybUMC7EnjPVE6",
-	"RAKkrEm23KfW9N+VJujVfYrghf5zVJTKPf5TW1i3+5ePCs5jnekjY/P2myKjtfnGUFoLzWOgpuYUy5XY",
-	"2Sem37WVve62UFvmXVmFD6GtELXZyZsOkYhmMWmLdv9Tx4S2ttwP/d14nlJW853uaAUaH1YM2BBvekQV",
-	"Hm8dMndU7J4lxUc6fbk9vORqDr+kgP3Jwj6Cp+uRVtzNRRjNWSWuakWnIepbBCp59LB4rBL1qsONySRi",
-	"xZu8DWLF6/fxVSGhGF102o5D8+EGga8TE1zNGDJ80FjK6Qv1yk2dwuCvc8A8eu9UugW0LC5q0i+bysM8",
-	"Y8UTbPmEF3zSSOElHKVA4T3DMCJfj60XHFNf07TWMU93mv757OS0pSjoxN35gZerrH23dmxtlVfLQ29j",
-	"/Fhpg63ULfMvVxa03Csji5vc1ia4E+LlXsbGr23euZzatr7lWukt+/YXp9YCeE1FHK7gYiOYV6208FCn",
-	"N+Uo8HAdr6pTZD49IrKze/zPW52FuTPAzaIoz7KtfTQf1Txzo11m0WtjcHBobx8yHRSIzUUx3SRs5yJ3",
-	"n5KLdn55V82naqX5JdGfb9gV7pv3gWsOBh0Xtgo+1xdtoa7tHriag507xO0YNGqQqK23hYeNj6eGgne8",
-	"7db/oubYHRgPxThrGrG4vzh8zDWv4VbYbQvI+Z6jItjwzN09/eGRMTofi7tmNE78cfjbjZD0N45Huz4V",
-	"phuPrN1OWaQmoOrXLW73t/0hjHOlyWFgMgcCcb8732kNfrenIuABH4OioO1eLJ3EvucHvWf1Lm++WHAD",
-	"OemXG1IUtgZia0pFY1/+qgVZygPaPP3SdYqbR1+5pc9eVmiaOoKY2+zpWL55r0UlKZsm1EwDw6ZCX/cl",
-	"2WYnPTvqLi2Nd82ZasiT+jbpUGEglwDAXe6vwJYHpUTZTKxi7S+FEeydeuqxbXBcapVZSXGdpg/d2hyI",
-	"pd51RbXIJnq5hi67VMUUPktNn8Cvve5H0+SyVKZiK5+esgGMyLb6n27gpWLN5q43P8TMQ90CC8VC7frR",
-	"bq/b2+rxs1NUABR6Gud4z7NYbcOhigIHKzb65smChtJWmIpD1QPkGYuTndtTLdhCZLrWE77C3lRf3Qxp",
-	"Z/G0q/e/2oZI62pJCWrfth/R2OayYJPIuielqfSlBhPsRvQUfYsQJx7Tt6ioZPAaWLbWwJZdmfoEjPoa",
-	"faRcy+NrWNzW8BiYvbHhap6WLGdD58vrw/T7vkMp6jrailAap8E+srZ/asqm6o/+k/eBZ7OdRnm6ppIX",
-	"aiteqhdctPoi212mG4oMW5YLXkJ7DJun/4A30k49mdjl8g/OdIEF6jRJxOxNfyVq1TkPte5WEU3ToW1i",
-	"kNm8Z13Gol+dm3K4P97xO35SyhxSwqVJW1dzqO+vRdXwhx8Gvd4PP1S7Z1iEAg2x7l+4438YY4Qmwtqn",
-	"PfP8RzChxiGppZXqi49Z3dqHgxxr38B4CCv+1fZU/1Uzn1/v+K+dTgf/g6f7vR75Veeui3htbdX/uLm6",
-	"HJLJWqFXc452rgoJNR4C3DjXl/CDLoR2EHl3+7rzIiQczpTPSMzY0l4EeLhPzGz75FdsWplHc7Kkaq4d",
-	"beXUpPot2Bhg0oFjaUc5MGuGEXRdjOm8jC7F49Ld0WR8gpFmkiYS7RO2MIP0n9U2jqZhseA/JS9NHy3K",
-	"SZ+8SV6amnrsfK6XbbKLxJTYrB47uF0h2pEEcFrf+uZSyQ2kK0dujtqkH9gcA0LJK8EV46pzxiMRwwB6",
-	"lsGgtgVMBTexc+1wGAIRIH7AGuAILTswAoDyGSudrGuwuZH0DnPe8cvcXSC1SNI0sR07dWgXqV0C1Ulm",
-	"UVT7SMajhRx3yUllHlNxrkOGgki6LqrObZ0Iz9O0e4c9GCQeIotJzvFkN2TP2Fz4DyeBDq6hvuOxXD4y",
-	"1pH/cUOXmktcNOyu1MUbLI2OhJlU8hGvfNaRCpgNc8nMy7o0K00ixiVKYWO8nixpNGedASpueZYGw2Cu",
-	"1FIO9/ZWq1WX4uOuyGZ75lu5d3H+6uzy5gy/KbxQlucFJSXSaISmAzhdJsEweNbtdZ/pxKs5Srm9WET4",
-	"R2Oz5iWdMc320tSZ8amgsSQITnNtG+bQZSYIoIN+ieDneJUjU6cwS3G9K8446PW0/4Dbu9IV+6T25mqB",
-	"/lKtI3uM1Ns3F1U5eJf3es+if4tFhOQEA+BPvpyIh7Bhi12d0W6Smvxqu1v+3hU6aWA0mS8WNFvjSIks",
-	"nMJInkvdkETRmUT1B+8whq/20uQj+3sj3I0XYdDrlYJe1iFjw2GAvml6bFgkyDpHMyzVFvDGObjSi61n",
-	"UWc/1SNpM2rcHB5o65JHU6jxtQA/l1W4wKh/9IN7wVSWtCC6yQ7Ha221LoPcNuHkasn4G/11qVbLunBp",
-	"FLGlcW95AW4+fRy8YeFmxR1YUhs5AP6W11jaQpVKfkfOrl77b/wAslumNOHbJnqbCRClLG+Zx3Ci0SRP",
-	"0ngEGtpnw5L+151mSXfBg6+WyU+bBg5fjy0WQCCri3340cUwTJ1E08Yc4QAzGili7TbnUABeaC+12MCK",
-	"V+azx6GFXU3TCQEanLw9J8jkAXf/clJnlWZjQ2IFwU5nYJnaE/NIP+xdBpPeZtcyH+8ZXGKKtrI2i87y",
-	"wOJYNPnKmiKKME5YnCiRgehapgzUWPgdg5nSDJH6WadOfrrRsH/UuemN/LjJRf2J3GA9hhtRR9Tg9Oy1",
-	"vjtWBXA+nAevreRx15jRvv5QWXl5njww/0mjM7tZCB70nhW3f5gCfW2629/muZJYKwb6o/YYWTW14sYw",
-	"N7nrjsPwZc5x7qKent5xT5NrNWdc2wwOFqie0wWLSdl14hIFMatHOpeO1vs2UKmIvHxDMVxM4pfD9bjO",
-	"QwgQb5m+bHfuvgxXI9m2ilLBo05N/lqUPBVMbhRWujkalISPfZNGqT3PvjYIV5zV+l+ThIcuNVQ7aHMF",
-	"+Ggzll0KczQHOzIuSsJ1d4f69S26XQYX6o7XCvzxKiFr0dngvTZIfYh2qvfiuvO/FLpSdQt2Gc7i7nTS",
-	"3XMK0LpkZ+s6I0CoyF1dF0G1EqRoi/+RpjkrXSGPjiBbOFVOJNnxUvhqc8sXGF6ppNYEg9rV8Q9hkJrz",
-	"LDZCydurm1vTmJKTUn9ebIMMpBwTvbDNHQyaVzuncqPZr2HqbiMwc+BqtIKhu8+hvrsDLLUD3N6J2tzd",
-	"91XHGsz+8A15TdFlp0GBaHOOIbXv69W0U/qlUCBn9Pv7299/p037avev/f6z7V/eCnGBCQH4wcEuU7kU",
-	"gTcsTugtCGD4eDDYaV9/1nfBfS3b0+npq3rTfrHBtkocUPuq6jxwD71ZzZzwrHRPn+ZuLLo3BRqmAVK5",
-	"9sS2/7GiFV0Hiacm1zq0h+XrxInI7ri7/VC724r+KVbmO98WmG7ayURtZUml5O2Kp2vn/ppmdGFi8/uD",
-	"QZcYEpJ3XEx112J06znXN5EA4ska/x8SKYyD3NbQYXjI1Y1itw+7OEmT2M/F0Y3YzMTx6r9Hc/JHsQw9",
-	"xW/MNypXS3p4x7a7IU0GwZfwj39+LiC4vjupSvjS3qzXygGqlfQN5q+QzO+UNw7eTzRS6drSfuntkp08",
-	"p9Ik8CJt0Qko7vWGpOQPVN1xTShhr9ezvCLF3PPvQx8jcQ0jPUR1kUh1Wt5jGCwpsAHFzD2hPqAXr+y9",
-	"QuUFjE/MJvqGcrXSgLNRuhZb6f726AZLq+qw5tJKh1009uPW3ueCKz+0O6FrTYytOHFpJHghGGrUIYmE",
-	"SDtgFobuLk543zZABOUck4d0vEwU4RRAwTuucXCt75RwSq6J8he9/c2lwyI1jbNR6R/vjS0yciNWsDx0",
-	"ybKIcdVhPBIxi4d3fLwBDKtC/vvgdUSXKs/YGL6vWQdj+9qefanByDytdIR9FHoXn2oUD/8BCWIrMay7",
-	"X6kn/qZEdDMXq1ppfiMJsU/OWevXzW5tti+iNpVkXOh14y650fECGyzQDjDKZ8z91mpqbiDbmVnPN9VP",
-	"fmvVpNxtdItV8zUNL/9l9zwF9RgM1IaPPoiJ68MaFqktkzUppZb4qavcN8VPXvWmGt5WMSFeZFi2Om5s",
-	"+wQyZSwu+YCOCXaxKG7Fts/vuLvI94aBBOO286epHRMZkeIYjGklSL9HJLZYsP5OMqeZuZneKNH6fhan",
-	"Spcr+RJzh5OnQVKo4brZ0hoDH9v7roJgbM7juOOVRI6yzDV3hoyN53GsjUvrzJVLkaRa7wOUkI+0rHT7",
-	"INdX5dswr2qrot+YhVX7bjUFASqdt1obbv3LzKownWvbQYi195JqMbSK2iV/VFpJm/YbbhhZHl24Lft2",
-	"Qz+8sSUi3wz/bGJzM+LlcjMF/Ek0KdWUYu5h++7CHGmq2DZWWmqKqipJHq49Q9fl73RRATZzbOR1oJE7",
-	"cT0fZxldGLzB0nVaK941aUIGbUAPbxhP392mUUEIi4upEPfHG+1SKj1UjOJXmYzGnql+ZjRV89DG4x3W",
-	"uQi49vSVBsLIysOHh/8XAAD//w==",
+	"7H3rctvImeir9CLZmkwCUpQsyRZVp1IaS57RRpZckhxvduQlm0CTRAR2M+iGacaj8zrnPc6Tnfq+vqAB",
+	"NkjKkmdzUvkxNRYB9OXr737rL1EiZnPBGVcy6n+J5rSgM6ZYgX+9pnnOiks6Y/BXymRSZHOVCR71ozei",
+	"IIupmBE1ZSQRIu+kYsFJJokSeXpM6EgyrmIyFgW+UnJOZywlCY7ZjeKIfaazec6ifpRMWXIvShXFUQZj",
+	"/61kxTKKI44zR/qTKI5kMmUzqtepFCvg3f/++aTzX7Tz917n6GP1z+6gv9P5+KUX7+69fPhtFEdqOYeh",
+	"pCoyPokeHuLolM0ZTxlPluEN3k4ZgQUQMcYNpO79mMxZkTCuOownImUpWUxZwUimyFTkqSSUDHeG9S3O",
+	"6XKGQDZbnFM1rXZYjR3FUcH+VmYFS6O+Kkr2rLt+gNHlXHDJ8IAvhfqPm6tL+GciuGJcwT/pfJ5nCQU4",
+	"7MwLMcrZ7A9/lQCUL9WOAFyKZrmB1IzNRqwgO1JRVUpAg0n2iXGiFlnCEBRFIQCrfvY+rL8VxdE4Y3ka",
+	"9SMzTPTwMY7MP/v7vV4cqUwhOGHKkUiXMBEXiuAu3H7LgvdTlmQpK/pmA30uVAc38eBD9LcFG0f96Dc7",
+	"FRns6Kdy553+UoNtFTea08dkSiUZLRWTZMSmGU9JpmLcIGCEARDuNLbfvb9903lFRIF/M6lYSlLG5vDe",
+	"lHJyuN+F5V4K9WeaZ+kTj+lDIfikT3YAiWZz1XYos1IqMmKEKpIzKhXZ9Q/GfFw/mb29+skABjOp7C4/",
+	"4eI3no5+7bmPB46GUJ5WK4kB4JQ4VldbJgL8Sk1Z8QxEYeEwY4pQkrIxSxTJODG7P0aOAUjDGCe5mExY",
+	"Cqdi4XrgY/w5B9KnOcEzWw/NzLz7LMA84UsiACBkTLO8LBiC6FaIC1pM2DNACU9qRpdkSj8xcnhw8OJQ",
+	"k5EPi/3dF2HqV0KQHFeyFiRKiI5+7bkRzC0A4fKe33Ox4JVweSKALgUpytwJobnIs2RJxlnOyIyqZMok",
+	"UdNMetKpja4B0bgZLePN0Xwa96RRnQHvV0dg9klqkmsN/Ev9fscf+xkOYivw1GU38AL4DV8q2LiUTBKz",
+	"PCI4oB2eoyznc1Eolr5laUZvcWtPxvXX+vMODEccp/UGggHqeH/gA90tisxgVQQhvgHw7psOftPBl5+L",
+	"CqplAC3MMikzPrESTaiVvSHzVZZ8ACepA8oZaFMZn3RRPzMLgPWdGKEDQE/TDAaj+btCzFmhMtBkxjSX",
+	"rLm8K86QZbGUWJFHzj7TROVLOGfAmaEG8zAmQ1GqRMzYEPFjOCnmycA8JJIuJZmKBbBrQKP02Ch8akqd",
+	"kJMivuOIgxpgqDtKg2ksT8nQKDXD7h2P4mjuLf9LRKsdpmxMy1xF/d0QvHmJaoTBd/OZXggA86+AUnrT",
+	"x2buQipUumGhuzWldDeOxqKYUQWqGFeH+1EczejnbFbOov7e7v7L/VcvDvdfxtEs4/rHXYdqIGImrAA8",
+	"Mur5igL9YSpgTirvMz6JyaLIlGKc4JFXBEky2SWXjFVqNLVkXEEwp0utEylSMFVkWjYEDYin6sgA9CST",
+	"meADrXE1pCHuhtAJzThZZGqK65NgJ4Bm4e0L8MieD2efWEEkPJNaBTwmlEwKyoGUYUsoSiiXC1awtBoT",
+	"rKfDHpFdAocvWQHjzOg9k4jCzu6Aj9HgqsPl5fhFckQP9trgMuh8/LIbH+63AcIXYs3DpYosqNT2XNol",
+	"u0QJsrv3iiRTWtAETEh9YCM2saCiJGewCuABaTbJVJf8UKYTpmIyKhi9ZwVCrbImacGInFIAyWhJAIkX",
+	"U0FKySoIAZK0mlpPRwaPEYRNxMn1u9cErEBYYaakXhC5YcBGZkxNRTok765ubjUIwCRADpOlbDYXwPeG",
+	"BOw8PGrKCQyHcAONaAQSas6o0ooh40CEP0dXf4ri6PXJ5euzi4uz0yiO3l/+6fLqA1hA55d/Prk4Px2c",
+	"XP/4/u3Z5W0UR6dnJ6cX55dng7P/fH12doofXF7dDt5cvb+Ef59cXJ+dnP5lcPaf5ze3N1EcvTu7fnt+",
+	"c3N+dTk4Pbs8xw+uz26u3l+/hkF+Onl/c4s/vjk5vzg7Hby7Pnt9dXl6fnuORtjJD1fX+vnV+9vB1ZvB",
+	"9cnlj2e4yvO37y7OYFn4+Pzy9uz68uQCH538+eT84uSHC3jx9OT2ZHBxdXOjn7y//ens8vb89Ql89tE/",
+	"6vpnK4c3pXLg4JwsB/dsWeOwQbHxYcpQ20W/BqBcQosiAyHCiTcYuWfLuE6oQOTLStZcItHDG/cMUYPl",
+	"4xqmavPerHokRM4omqdTRlPjgQmLuxAeFnQBFkzpdCE9Sp00dg96vTCl+8Nd04X5WjpBg5wpNiw544Ty",
+	"JUmoZMCYhDSi0FPBpoKLspBIwQWjaZ8Mkc116FixYhjfcf/vzgxl8OfOTHZCP9PZ3zu1z+FHORVlnurf",
+	"4RfYzpw1fr7jKMvN1/NSTkc0uTcDF1SxPJtlqlMwydTwmAxTqkAHyBd0aZiuNtylWf9AL0DTsPWlDPRX",
+	"i4zfcWEP3ULQQmZJpIKvxqLoktuFcOKNKoQS+1tJczIqFeISwNYADzTUVCsNnlpZB5M92weU4D6uvNhz",
+	"5y1Gf2WJgncq5hNGJi3Sv5MEmDBoxjlLJywmi2mWTAlsschSI5s1j/sOTBAkqy65deyMTEpaoGQvMsXI",
+	"787Hnbegln9PNLOr1gF8LyZIkObTH88My2RjsJvlVqST8ZEoeTqo6VOP0KESoGUn1q39PmIg81H6pl1y",
+	"MhKfGNmNiRQzhmosxV9ABueA60st0VGT3VbdOur1Xu4eHe0d7L/c7x0d7W5SujTUw/v76fb2nTmWmBRs",
+	"kkmFWgUYN3XaPeHO8tHvO22WjhkIdC196kzkx7Pbhmj9t9/89t/vyl5v7/C73/+h+9+D4S//u9c50lK2",
+	"8/EPQcE6y7g9pcGshadp/5PKZmixznDxGgUp1y4Je3gJ5USWScLggM5VA0U1T/qujkJ7vd5XHkgvdCDG",
+	"fljdyE9iUcMztCCM5saF4ayIeF0y5EIN5oVImJQsHcJpwGHu7JHrszfvb85OBze312cnb9GK+vHq5MPJ",
+	"X8iI5XqGOy5VwejsmAwTwTlL1ABAJ0o1JBlP8jJFR+SU8lRO6b3l2dkMUKNUMCQodMgKj8lQ5XJgPD64",
+	"EGpZ0R1PgLmMwaxj8NUnVoC+DNyTe98Ini+tSu9rzXBWU5bPj8nQaH0DMWccJ1FN5mPeMOzP6D9mW1Ec",
+	"NTZa/QL6u1lv80fJGu8ludCvecsHlM39v2onA99TnrAc/+nvoq6fBBezQgrzgn3KRCkHKcvpspUaFjRT",
+	"hg5GbCzQ/oRzsfrGKUtEUbActEXy1wwV7UkhFpKMCzEjWZ2Md/eeFf0LNqMZz/gkuPwPxlDO2VhZvuuO",
+	"OWU0zTPOYr05YLA6dKS0dQMcibNj0gNcy5mUMbCoKSCUGbK2sVe9rybszuqz0E49od+uiyn2WdW1p+8k",
+	"OQWKMYoZMF8g7g6MA1u/Rol+AhKdJKLkyh0ciBqjKBB5zxYsJUkuknuSCoZOvSktZnUmfVPymPQOyaX4",
+	"RHaPjvZJ71V//6j/4iX58e2tBscF4xM1jfqH+wGc1GZ2OkDu8jil2fhcPFMYHSjaWaLdFL6czLRxF9CP",
+	"zUyrUt7TxB55AD6M9TnEpORzWoCKRS4En9jYy97BoW/KZsqeCZVkRnPAL2OUOZjv1eG63zs6DEB2nTGJ",
+	"ktuE0GpL75LDXg8E8tHREaqFwOmBzqkkB70e+d31m9fkaHe3R/7v/9k9+L62roPei7X0cHTkKxu9AHk/",
+	"+EHJn+vRSqOIfAxomcZt9wNofI/03b2p+e0k7Fw7NonghCoiuI4qBr1oLcC1T2PCaDIl6DNqxT30nFfu",
+	"D9+pYFUvowhV0ZoXDx/jKFNMc8B1TlXr0NTq+rn+ZBcZ1yzj9m8HUloUdLlyDG63Idj/QJN7MR6HIWH1",
+	"IZSwKFaMQKFac9WGzyLjqVjYR9pJxbWXl/8uofOYjMBIAdEryazMVTbPMyAfYZQu0Gt4Z/f71YOCD1vl",
+	"nHZZ6tmtTKhJrudV3BI6b1dAaTFhmxbzrKvRcju8GvSEWb5gT2dpNGIAsCg0eQ2M9J+JT0YDhkOurbvX",
+	"3fOWnYpylHuBBG0hWTV9vXoOQ4cg86xgqdCrRbnwQKJ1ntFSS0+Nt2jKAGbXLICtICBVQRWbLNs1e62Y",
+	"SZIWdMH1rNVywBxmILm5H2QCvj0uc3tSdTniPVhRF+Poc4d9VozLbJSzjtWIE8GlohwUW1ClaIEDaraT",
+	"0TyKG4Ois6H6M/VUx+rXAEpFH5tcyIEndlTtaMqhT+0AHZKH+ZZKpico8wLOd9Bx0TevQ/gmNhVXFrt1",
+	"1hgiwTCPs/TRZOwbk2Ro3fzW7qgc6W6W+I6bl20oaOVVs4S6q2jGKBiq1u+Df+JnwdCPvB+gYTRoIbWr",
+	"sbekLvkwZRym11EAybhES53Ke21fhWjx1fMyKWPwbJJyP+jXbhQoyvAZ+vo3fqXf8gIxm76wsPkginRj",
+	"AKcBTTi2LG34glyQEvDHeTZd9CVlrVGWgGd1UtCUpdscq/ZokFwkNNdhbRsQ2k4tbjcfG3MB48oFnwDe",
+	"+OJf+7xUsQzh0Mveo8OFQeRZF1UKHI5nRtQPqTXoEzgDHYEPzuYI+IozcsYneSanQFWKGRWzmqORQCV3",
+	"Xvi5VCvT2iSM9dOeYdBgAUPrQHFsA0nznCYuVWMEfHFVQ31Mzpa33mhrTfUNDHKGKUcPTX00jqYZV9tw",
+	"LKAgQaaMpcdEzBmHv0BMqykIQs0aa3uLOFsMKu9J5C93NcoPy6gfVePzwOk0tzJjUtIJ27iZzWhyrcO5",
+	"nLzskRnai9b1twcoTBWZCanIfkzQgq15KLXPS+vuQaTi7LNq924H6Kfu7IbPgwS0txVxv/KIey9E3Hof",
+	"2y3My61FZmeiniqZNg3rdcRdMGpybjbg4HI71IsM9MNzrXNyhbC+4fOyri7jxluAKG8eC9j/RSPccXD0",
+	"4hv7tNY4VEL7GrHEOz4tGb+TKEy2BLNOVwhBWY822FqafWgIaCrBrB+LIiDE9p7ZXGtz5tR5fNO141QK",
+	"e+Q0x2wOUeapzoKcsTp5Yopt+7IPaj6c/V5wrSaLbPNS7zF3mZOFKNJGos3m7N4mh10/HZ4dzifGLnMK",
+	"dev6vOtzhkPp/essizYHkX6I2nQlcBvaetsAIBdMLAdzAWgyrdRJLcSzgoiiGZP/uT1DW+70niVZ2xvn",
+	"G+Ztb6tR+BbewyYXl4F20FLU1sV1GULqD5az2rwi4EkSo/YmkQ+DPnL1gE3EZ1BQlYkNfhjzriFoPcWK",
+	"n+Vgaz9Lu/vy3I6OMTVMMZCCzCh36SZNNhfiFus9LCJlLb4VyjVLt7CUSsxNcoSOwlq7F8Ci+XotM83o",
+	"MhU1mxy+bZ0bWhpXH9E8jz4+xBEsajAWRVBIOBsnQ4m6lLiHkGFz0CIT1oILCIC1TFs7FwRKzoDfF6Kc",
+	"TK33miymWW4hNKX5GNe3OWFg7aq0yyksNAFptKtQB9SlDmiwtM2t+VigNGgXEWoN4Wq3QJjAFEaWm3VX",
+	"30kXDiZDMR4PY20nmYwjqgOFjcxQG9vdzo1m38ZQbhzBuQzMvwELAet+cF6MFs6QklGZ3DNU+gzSOk3f",
+	"JXke1wmFC6K9IxiCRw1mlTUldE6TTC3XuEDNzLoMjRuXtRL3jDfPdyuulAipWmfLpHGuwlvSm+lYs6mM",
+	"Y6KvUdPaEHuN41WURRLkSUK6nToPCRmi32QY25Vh3vl30nBrTW0YnswZU/A7Ihmwp9IcFW1Y2BG+ui3u",
+	"2JdxGYgpGhrro+E1sFnTUGafEXAzmteP7ai7DegahGiWEVf442AbJE/Ew7BYXYfjDYz2cwE9ymxidJ6z",
+	"YoBDtgmfej4IJvlISWiaoqIGDAB/hyFqwOzZBAKq6QvfaA9RrCGCR5Kd1cWeSntm2oFkieBpi85amxld",
+	"zlYxMJ/BCaVsLiRAalToVPxa9cJMNGyz3Ufxhi1TVANw2GqaIEp4fIeMljrH1hgRNgOhrKFDt5486ddY",
+	"gFxWyizI5hH190ImhIHjIORvwJVZQNfZiMHZbRlJ9brRx5GZgII4B1rBY23DRZDs2pgEAvEAQOaguOG3",
+	"Df10u2NoUYdxVrR1zNab837FZA32pWeuca8V0lgBT+2sDK7GdXYT4n2vrbkSij3NaaG8PGedC6aTekEx",
+	"X+VuM0Zb2b92dsELaC5aMdnAnJPVYIC0wa6AkBNjfRZalQj7D1tr3WF7DbxVomDbYi3yeq2f6+8AaWXG",
+	"QxL8JtMKsA5kZZJI0cik6e0ddnZ3Oy96t7sH/d5+v3fwX5GPOlSxDiB71JJg05KHGfAsuADNtsbIfeRF",
+	"dVbCoQhfuwYLgNigQgjlTr0gVwhPBEmFUR9ps5zt8bHELYOHRoMToMFNsk9sUM6rbFFM4EzKhtD4V4ix",
+	"Rk3/MzHFWhpeTc8Fs8JXdHV52reINW4bXMSETg/BGg6MXyPc+EzxxZYomB/26pKhpDPWrEYaxkCDqSsS",
+	"svoLZkA55zAQ5jEZ1mNaQ8yCBQhi6nf1QCOXrQEdcjFgtMiXg5Qqaj7KOLm9uCH4O4Hfj8mwYHNRqIFJ",
+	"Y5f4JhY36AfSat5MxndcCqP2oslq3IXjlSqVn6PQph8dzAsOsq0yFf52JT5YAxOqXjVwaHtu65BhIEZY",
+	"5ahoPQeLGTLTIGfOxDxnWLkwo0uSTCmftEUVgTTWxhX74WDIXq/XM26eR0YV14cRfVmxPsfqG8QVf4VA",
+	"4ofpsktuTf5YnwxNfHAYrwZudfirVigWhw8jx0xjrNQQ+SAVC67fvOO1V12FEbN1UfpDmzag3a8LUaSm",
+	"z0w5b8k3Gy39jCc0ERrEWgsCbkldVay0/rHblSmcoF4hhVc4YSJ9VWkEvIsjUW0ZwN+SjtlAiYEuRYqa",
+	"qen6JTVl+sMBlopHscuOHbDPU1pK5U+ohZcSYgDgRH1Ox2WxrsmspVbVYTWL+mig5w5KTj/RLMcVf/yq",
+	"SohHRIVjECgjUNalZCkBENuinwYVIkvQBaym9tpO848TWd4USu6SYcnhOAwZWQQmY5bnVq9AbVapFdUl",
+	"Kh/h+HXRaD0f/EP/T05FoVgxUFPKB15qQIU7rhhAWzybgtcbotU154wux6Ip4NYxobkU6zSm51TAVzL+",
+	"jZrsKX6OY1aCsK4Xx/VCAcPCm6zCKvqxb4lpjWqduYSKeLv+K7xE9gJkL+IL4aC3ZEWKLNOvqMe3ozgy",
+	"kK1XcdmHKyLjdINuafyfGYfzTWxha6NHRKasjs7FIpAq/+sYQo5jb9DpmyRKpALYav8j7M9GPGpVXpXK",
+	"36jq+nYZ47paZ3sH5WnQA7Mf0l9CRkZwKJC6mkhiDY/KZ2O8dOgfMCHKQmF1sfmi6umCujWAkbe0+fji",
+	"5DCud0VS9V+EnZn/CFbktsbZ9nqcLf3dhPtX9r2aerm2FZJ+a205lONyFV+rkVaNzRkcDfM5O+hFJtUG",
+	"6GTM5RR5GAbKXyDBwf8qkGmgVQ/MUzE0nBW6VUE9bWXbdI/TWsOvtdketZWtB0pL8NhGjPKMcUU4YzpI",
+	"BJDQ+pDHe0uuslx3bAE9Sxt8///zX0QBFzIz3Ph/gP/+s7IX4MTAbjcmTtv3vpYlmb5rW7dnW8OUtuFF",
+	"bl8hwjv7PM8pp8p4SmmeX40xEW0bn2n0EH9pEJUqaNIShsCIFwrPzGdFrvMDVtQsTFMB2+Usp1Khmavz",
+	"09Jmhh01BUXRnTvbu6hqSYYJVXPsDEDuIozo0CK9i6I4ssuJ+pGeH9EQye2PaAKyedTf3Tr57RY2fgMf",
+	"bWKGGkSrh/ExDiKyMYy02YB5pHCgOgXEdjysQIuv5YymOoSOHQ/feIgdqKiGbbtiQ8diaaKkzV7FDAuT",
+	"INjMq+gT6mUM2KA9LkMbtlgNF2vA3vHhqCykGtrYJWxgQjMusWVPJoamMQywCG8446EclzkyQHnsbGHl",
+	"OqbhiOhoyySRM+STdxwrvn1+ZDybgpN5WcyFZDHaqaVkpsuT2T/oZ86V0qxxdRW469Mh9WsoM4o16Tb1",
+	"WH89b2Rt4oUXDnxk7H1GP69JSvwJhSq29HMNBmc0ZdYTGXu+bNPDBZuQ1Klz/9EOwnA/nCe2kwl1kjlG",
+	"Q5uUcwPZnEnZ6rupajlWa22ftc8Md760tRFD9PBVSVGaDoBsDFvVCGwrThCzjsnQ2L/D2LQsxM+OyZDm",
+	"uVjUhgHqtjQd8DmiT5LKasS6hNVJUls6Z+zL1jjHDFCx0N62NXkJaGA18oUqOno8BZk20lxrT9iy8uty",
+	"KSoHyABIrBVfBdfV56DnofpqfEY2c0c3WXMZnBW+opdIu4pJU8s77G3wFG0bW2sILA8xG5wjuOMVko0d",
+	"xwxpIF4dWiA1Q3dYtWDBYrrYb0ZrsDJkDIVLAz/4Q9nOjXUUDqber6qLOhc/dLzYmXwusFm3buBxeNTb",
+	"/b4KArI8PSYAnqW7RWExFbnunVtfjMvvD5VC+Kek1+NqIkOgvsg+Mc6kDAFaZhMOC8yzcSCdryXz4gS7",
+	"6RGaZ5+aRUDw09Y+Wnw5UIAOk4Y2cinUNaPpMpjMY2pNUpGUoA+aDir7By+/N2oJLHkxXdaSfbQewYWt",
+	"lAiY1/X7NMJpNlUznFr20OON6ypfKRCebC173VjB6ClxqJ0ZKpLTUuG/wYA41kkjpg+b8Tl0o69vePOY",
+	"njX42PEm/GvreqcNFU6XQqHPfbl9SdNTi5jsdG6/ZZF1CjZmBdPZQ+tJ2vYAx+06cLvzj32UDJHJlY5x",
+	"tzVdqCXko8qtXSX1Fk+V+tPmSHm038kbybflnEPG1IXUPSc93/PgWguFG/n4prynrbvmNNhoxraH0Y1e",
+	"bHsWbJ9ie6P06v1J9vyeIbW+G5WOv9tUrvdXVdheXdlzapBReVDbCKkSKOAfHh7voHPOq6d56Qw+XePp",
+	"PbLv02vdY0uMtQWn+aRWtYDtWjs3No5zZ/u3Id263uQmsWVtZ/Jv12XcZZaEG7AiHGKXWutSlJq8ek2f",
+	"qnHGaW7xR/eTQmNsACjjsnmi/u7uK4tI3q97WyPQld1JrZvV3sHh2mZWLsUm2GXdHI5T6VA7Dzddt33Z",
+	"VkATJXv0aHfc2+/svvyaBuhN/dalArXjvHwqugvjxXJ+SXKS54YfzkgPZK50yqDmytrSa2e3WzRv/3bt",
+	"05s46KXe91aAUVG8zXPlqXb1aWN0hAV0StfnbiwsekLOYJBMtly68R1glu5qMl99tUB4z7HeFeL9mrVS",
+	"klNVtdT9iiyul4/MKXAIGqQoz2feWpNaUCUKNNIlU44uqpFXquzsrSOB1OlSTUWLpIDBm+af4B2gnmDj",
+	"l8/zrGByUw42Xgbhug8aG163DzOZAJU6vN975sYF4XLfIWY/DWPj5HQXU5gMLc8R1HjBXmVhLtqyzVnl",
+	"fOVKCpxh66IC87Ln72nP0gOYLjQqhDkashWJ3v6gnRIuVrDHFRz6CYUKoXLZJu6ECOOdKbS4WWNW2WIM",
+	"l3oSwPc5qKvpgKq19RkYbqEFq430TIUaUyqnIdkPv9dudPJ3cmxtTdnQBKrwD6F5dt9YqJzSvYPD/tH4",
+	"1WHae7X76tV+8jI9PAjiQUvd6a29NKrq6I+Za0CxmN0/KrNcdTLecM0wlewYs2/Hbqe7pLN8I04ggGL/",
+	"qNZWbr5rSZI9ab0jS4dRgJQ1yfo9ek3vYWkCY93nCHDofw6qkrvHf2oL9Lb/8lEBfKx7fWT83n5TZb22",
+	"35ZKG+F7DOY0nGKlElv7xPS7tvbY3ZRqi9VrqwghtBWiNoN51SGS0CIl6yLi/9RRoo3XDcThLkPPKav5",
+	"VvfTAo33awZsjLdcogqPNy6Z+zm2z6TiA53ivD7g5OoSv6bE/tkCQYLny4FW3M0lIO2ZJ66yRacq6hsU",
+	"arn2sHisJA2qw60JJ2LB27wNYsGbdxHWIaEYnXXWHYfmwy0CXycvuLoyZPigsfgpDs3qTp3mEK6FwFz7",
+	"4FS6/bWsLqnSL5vqxLJg1RNsZYWXm9JE4QUkXujwni279WuwjDNcq/HuUiHX2Txl44wzSaSIyZDy5VDn",
+	"0+Z5o3Wgd7lNe6XRibsgRRT2NkAMsAAD9O+lwRQk3jgrb4otWgs2cuDXCRSs8sH29Fao+FUNa+7qkdXt",
+	"eEsTNIrxwjTjO2jAyLmy1kFow1XdG/YdLoxtBAbbCkhcscdKkLBe5RGg+mC6UxTgZkEVqsq6ekTEaPu4",
+	"YrAyDPN2gEsmSVkUG/uOPqrZ6Ep70arLyN7Bob3RyXSBIDYPxnTNsH2d3B1VLor69V1In6v16NdElb5h",
+	"F71v3jevPch0XNlA+FxfXoY6vHvg6h227qi3ZTCqRVKvvYE9bn08NhS85Q3C4Rc1Y+/AeKgesLYRqzuh",
+	"48dcnRtvhN2mQF/oOSqYLc/cfd4fHxn7C7G4a0bTLBzfv10JdX/jOLfrkWG6DsnGjZ9VygOqlPCxVoZd",
+	"bwrjtGlzRJiMhEjcb8931gbV16c44AEfg76g7Wks28Q+8Qe9F80eeKEYcws56ZdbUh82BngbSkXrPQZ1",
+	"y9TLL1o9fe+KytWjr918aC+ANE0wQcyt9sD0bzNco5L4Jg8108CwudBXqEm22mfQjrpNC+htc7Fa8q++",
+	"TZpVHMk5AHCbO0Gw3YKXpFuIRar9sDCCvadQPb0pj0viMmurLi0NIeA6V6XX66+qXVlFONdeZpsanco7",
+	"qikWOHjQ0WnahHpFM7YO6znb0Yhio6frBl6q1mxu1AtDzDzUjb1QUDQuee32ur2NvkU7RQ1AcaCNT/A8",
+	"q9W2HKqosLLmDVg9WdBZ1pXJ4lDNUHzB0mzrhlozNhOFrjyFr7Cb1pNbM20tsLaNM9SbImntLfOg9m27",
+	"Iw1t1gw21Wz6bNoKcRowwd5Iz9FFCXHiMV2UqrqKoMllKx9sEZiplsD4stFQ/MqiUMvndS2jgf0bq67h",
+	"0ylK1ndew12Yfj90KFWVybqSmNZpsO+u7Tebs7H6Y/jkQ+BZbe7hT9dWgENt/U39ipC1Xs/1ztkV1YbN",
+	"/fKb2B7D6uk/4L2/40AWuF+Mwpku90AtJ0uYvU/Ro1adXdHotZXQPO/blgqFzbDWRTX61akpzvvjHb/j",
+	"J16OkhIuIds6tWN9SzAqi7///V6v9/vf13t5WIQCnbHpcbjjvxtiLCjBSqwd8/wPYFQNY9JIYNXXS7Om",
+	"/Q8HOdTegmEfVvyL7Ur/i2Y+v9zxXzqdDv4HT/d7PfKLzpsX6dJar/9xc3XZJ6OlQv/pFC1fFRNqfAa4",
+	"cU7UIkuwDSNaRuT97ZvOq5hwOFM+ISljc3vd4uE+MbPtk1+wXWeZTMmcqmlMmlXzzbvGMZSlQ9TSjnJg",
+	"1gwj6Cod06kanZfH3g3dZHiCMW2SZxItFjYzg+y+aGwcjcVqwX/KfjBdvSgnu+Rt9oOp8Mfe8XrZJo9J",
+	"jInNH7KD2xWiZUkAp/Xdei5p3UC6duTmqE2ig81mIJS8FlwxrjpnPBEpDKBn2dtrbAGTzk2UXrsg+kAE",
+	"iB+wBjhCyw6MAKB8wryTdW1DV9LrYc47flm6K7hmWZ5ntg+pDiIjtUugOsksimqvyXAwk8MuOanNY+rf",
+	"dXBSEEmXVQ28rVHhZZ5377AjhMRDZCkpOZ7siuwZol96xOAk0OXV1zdp+qUrQ51jMGzpmXOJi4bdeV3P",
+	"wfboSJhJZZ/wYm0dE4HZMGvNvKwLxfIsYVyiFDbm7MmcJlPW2UPFrSzyqB9NlZrL/s7OYrHoUnzcFcVk",
+	"x3wrdy7OX59d3pzhN5VfyvK8yFMijUZoOqbTeRb1oxfdXveFTvGaopTbSUWC/2htbj2nE6bZXp47wz4X",
+	"NJUEwWkuvsNsvcKEG3R4MRP8HC/MZOoUZqku0cUZ93o97VHg9kZ6xT6rnamaoQdV68gBs/X27UVdDt6V",
+	"vd6L5N9SkSA5wQD4Uyj74iFu2WJX586b9Kmw2u6Wv3OFbhsYTZazGS2WOFImKzcxkudct0dRdCJR/cGb",
+	"ouGrnTz7xP7eCnfjV9jr9bzwmnXR2MAboG+eHxsWCbLO0QzLtU28cg6uyGPjWTTZT/1I1hk1bo4AtHUB",
+	"pikJeSrAz2UdLjDqH8PgnjFVZGsQ3eSh4+XBWpdBbptxcjVn/K3+2qsTs05dmiRsbhxeQYCbTx8Hb1i4",
+	"WXEHlrSOHAB//TV6W6hTyW/I2dWb8J0pQHbznGZ800TvCgGilJVr5jGcaDAqszwdgIb2xbCk/3WnWdJd",
+	"9BCqmgrTpoHD07HFAghkdbWPMLoYhqnTddYxRzjAgiaKWLvNORSAF9prQVaw4rX57HFoYVfTdkKABifv",
+	"zgkyecDdv5w0WaXZWJ9YQbDVGVim9sw8Mgx7lyult9m1zCd4BpeYDK6szaLzSbAwF00+X1PUEV3C0kyJ",
+	"AkTXPGegxsLvGN6UZog8zDp1mtWNhv2jzk1v5A+rXDScMg7WY7wSh0QNTs/e6AJkVQDnw3kI2koBd40Z",
+	"7emHyvzlBTLOwieN7u12IXjQe1HdlmLaBWjT3f42LZXEqjTQH7XHyKqpNTeGuS9f9z+GL0uOc1fV/fSO",
+	"B1puqynj2mZwsED1nM5YSnzXiUtJxPwh6Vw6Wu9bQaUqFvMNxXA1SVgONyM9DzFAfM30vt25/TJcNea6",
+	"VXillToJ+qkoeSqYXCnhdHO0KAmfdk3CpvY8h5oyXHHW6MZNMh67JFTtoC0V4KPNjXbJ0skU7Mi0KkfX",
+	"vSaa193o5h1cqDveaC6AVy9Zi86G87VBGkK0U70Xd5/AD0LXxG7ALsNZ3K1YupdPBVqXVm1dZwQIFbmr",
+	"62moFoJUTfo/0bxk3kX96AiyJVp+asmWV+/XW22+woBLLdkm2mtc0P8QR7k5z2ojlLy7urk1bTI58boF",
+	"Y1NmIOWU6IWt7mCvfbVTKldaDxum7jYCM0euGizquxsomrs7wKI+wO2tqO3EZlvUHWsw+8M35DVVz58W",
+	"BWKdcwypfV+vZj2lXwoFcka/v7/5/ffatK/3ItvffbH5y1shLjBFAD842GYqlzTwlqUZvQUBDB/v7W21",
+	"rz/r2/SeyvZ0IvyieYWAWGFbHgfUvqomD9xBb1Y7JzzzbjrU3I0l96YUxLRj8qtcbDMiK1rRdZAFqn+t",
+	"Q7vvX8hORHHH3f2R2t1W9W6xMt/5tsB0004mamtYasV1VzxfOvfXuKAzE63f39vrEkNC8o6Lse6hjG49",
+	"5/omEkA8WuL/YyKFcZDbaj0MD7kKVew0YhcnaZaGuTi6EduZOF6e+GhO/iiWoaf4lflG7XLOAO/YdLum",
+	"ySn4Gv7xz88FBNc3QtUJX9qbCNdygHrNfov563J1m0554+D9TBOVLy3te297dvKUSpMqjLRFR6C4N9uj",
+	"kt9Rdcc1ocS9Xs/yihyz3L+PQ4zEta8MENVFJtWpv8c4mlNgA4qZm1ZDQK9e2XmNygsYn5hf9A3laq0d",
+	"aKt0rbbS/fXRDZZW12HNJZ8Ou2gaxq2dLxVXfljvhG60VLbixKWR4DVnqFHHJBEi74BZGLu7S+F9244R",
+	"lHNMJ9LxMlGFUwAF77jGwaW+4cIpuSbKX900YK5tFrlp441K/3BnaJGRG7GChahzViSMqw7jiUhZ2r/j",
+	"wxVgWBXy3/feJHSuyoIN4fuGdTC0r+3Yl1qMzNNaf9pHoXf1qUbx+B+QIDYSw7L7RD3xVyWim6lYNJoA",
+	"tJIQ++yctWHd7Nbm/yJqU0mGlV437JIbHS+wwQLtAKN8wtxva03NFWQ7M+v5pvrJr62a+L1PN1g1T2m/",
+	"+S+75zmox2CgNnz0QYxcV9i4Sm0ZLYmXWhKmLr9DS5i8mu07gk1pYrx60bc6bmyjBjJmLPV8QMcE+2VU",
+	"94rb53fcXXx8w0CCcduH1FSpiYJIcQzGtBJkt0ckNnOw/k4ypYW5298o0fq2GKdK+zWDmblRKtCKKdZw",
+	"XW2wjYGPzV1gQTC253Hc8Voihy9zzQ0mQ+N5HGrj0jpz5Vxkudb7ACXkIy0r3ajIdXD5Nsyr3hTpV2Zh",
+	"9Q5fbUGAWo+vta29/mVm1ZjOte1VxNZ3rVpjaFXVTOGotJI27TdeMbICuvC67NsV/fDGFo18M/yzic3t",
+	"iFfK1RTwZ9GkVFuKeYDtu+t7pKlrW1mp135V1ZI8XCOIrsvf6aICbOZYyetAI3fkuktOCjozeINF8rRR",
+	"JmzShAzagB7eMp6+SU6jghAWF3Mh7o9XGrPUurUYxa82GU0DU/3EaK6msY3HO6xzEXDt6fMGwsjKw8eH",
+	"/xcAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
