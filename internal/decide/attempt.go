@@ -187,3 +187,13 @@ func containsFold(list []string, word string) bool {
 	}
 	return false
 }
+
+// Failures lists every failure that can be reported: statuses 100 to 999, then
+// outcomes, then gRPC codes.
+func Failures() []Failure {
+	var all []Failure
+	for f := Failure(100); f < failureCount; f++ {
+		all = append(all, f) // outcomes begin right behind the last status
+	}
+	return all
+}
