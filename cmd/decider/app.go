@@ -46,7 +46,7 @@ type app struct {
 const probeEvery = 200 * time.Millisecond
 
 // newApp wires one decider.
-func newApp(set *policy.Set, store storeConfig, chance chance, log *slog.Logger) (*app, error) {
+func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.Logger) (*app, error) {
 	a := &app{}
 	started := time.Now()
 	kind := "memory"
@@ -54,18 +54,18 @@ func newApp(set *policy.Set, store storeConfig, chance chance, log *slog.Logger)
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
 	} else {
 		kind = "redis"
-		if err := a.openRedis(store, replica(set, started)); err != nil {
+		if err := a.openRedis(store, replica(policies, started)); err != nil {
 			return nil, err
 		}
 	}
 	handler, err := handlers.New(handlers.Config{
-		Decider:  &decide.Decider{Policies: set, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id},
-		Policies: set, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log,
+		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id},
+		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log,
 		Ready: func() bool { return !a.stopping.Load() },
 		Status: func() handlers.Status {
 			return handlers.Status{
 				StartedAt: started,
-				Policies:  handlers.PoliciesStatus{Hash: set.Hash(), AppliedAt: started, Source: set.Source()},
+				Policies:  handlers.PoliciesStatus{Hash: policies.Set().Hash(), AppliedAt: policies.AppliedAt(), Source: policies.Set().Source()},
 				Store:     storeStatus(kind, started, a.fleet.Health()),
 			}
 		},
@@ -94,11 +94,11 @@ func (a *app) openRedis(store storeConfig, self func() budget.Replica) error {
 }
 
 // replica is what this decider tells the others of itself.
-func replica(set *policy.Set, started time.Time) func() budget.Replica {
+func replica(policies *policy.Live, started time.Time) func() budget.Replica {
 	host, _ := os.Hostname() // a replica without a host's name is still one
 	id := host + "-" + randomID(rand.Uint64(), rand.Uint64())[:8]
 	return func() budget.Replica {
-		return budget.Replica{ID: id, Version: version, Config: set.Hash(), Since: started}
+		return budget.Replica{ID: id, Version: version, Config: policies.Set().Hash(), Since: started}
 	}
 }
 

@@ -84,11 +84,11 @@ func (c *explainCommand) ask(ctx context.Context, body []byte, io streams) (stat
 	if c.Server != "" {
 		return post(request)
 	}
-	set, err := loadPolicies(c.Policies, io.err)
+	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
 		return 0, nil, err
 	}
-	a, err := newApp(set, storeConfig{}, newChance(c.Seed), slog.New(slog.DiscardHandler))
+	a, err := newApp(policies, storeConfig{}, newChance(c.Seed), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -152,11 +152,11 @@ type classed struct {
 
 // printClasses prints the whole table that holds for a dependency.
 func (c *explainCommand) printClasses(io streams) error {
-	set, err := loadPolicies(c.Policies, io.err)
+	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
 		return err
 	}
-	p, _, err := set.Find(c.For)
+	p, _, err := policies.Find(c.For)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.For, err)
 	}

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/retrydecider/decider/internal/policy"
@@ -45,7 +48,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return misuse{err}
 	}
 	log := newLogger(io.err, c.LogFormat, c.LogLevel)
-	set, err := loadPolicies(c.Policies, io.err)
+	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
 		return err
 	}
@@ -55,11 +58,12 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	store := storeConfig{redisURL: c.RedisURL, timeout: c.StoreTimeout, localClock: c.StoreClock == "local", replicas: c.Replicas}
-	a, err := newApp(set, store, newChance(c.Seed), log)
+	a, err := newApp(policies, store, newChance(c.Seed), log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	log.Info("decider answers", "address", "http://"+listener.Addr().String(), "version", version, "policies", set.Source(), "config", set.Hash(), "store", c.store())
+	log.Info("decider answers", "address", "http://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store())
+	go policies.Watch(ctx, hangups(ctx), log)
 	return c.serve(ctx, a, listener, log)
 }
 
@@ -124,19 +128,37 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 	return err
 }
 
-// loadPolicies reads the policy file; a refused one is printed with every mistake.
-func loadPolicies(file string, w io.Writer) (*policy.Set, error) {
-	if file == "" {
-		return policy.Standard(), nil
-	}
-	set, err := policy.Load(file)
+// hangups asks for a reload at every SIGHUP.
+func hangups(ctx context.Context) <-chan struct{} {
+	signals, again := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(signals)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+				select {
+				case again <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}()
+	return again
+}
+
+// openPolicies reads the policy file; a refused one is printed with every mistake.
+func openPolicies(file string, w io.Writer) (*policy.Live, error) {
+	policies, err := policy.Open(file, time.Now)
 	var wrong *policy.Error
 	if errors.As(err, &wrong) {
 		fmt.Fprint(w, wrong.Excerpts())
 		fmt.Fprintf(w, "%s: refused, %s\n", file, plural(len(wrong.Mistakes), "mistake"))
 		return nil, errFailed
 	}
-	return set, err
+	return policies, err
 }
 
 func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {

@@ -1,0 +1,169 @@
+package policy
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// Live is the policy file in force. It changes between two decisions, never
+// within one: whoever asks gets a rule of one file. A bad file changes nothing.
+type Live struct {
+	file string
+	now  func() time.Time
+
+	current atomic.Pointer[inForce]
+	mu      sync.Mutex // one reload at a time
+	last    Reload
+}
+
+type inForce struct {
+	set *Set
+	at  time.Time
+}
+
+// Reload is how reading the file again went.
+type Reload struct {
+	// At is when; zero where it never was.
+	At time.Time
+	// Err is why the file was refused; nil where it was taken.
+	Err error
+	// Good and Bad count how often the file was taken and refused.
+	Good, Bad int64
+}
+
+// Open reads a policy file to be kept live; "" is the built-in policy, which
+// never changes.
+func Open(file string, now func() time.Time) (*Live, error) {
+	l := &Live{file: file, now: now}
+	set := Standard()
+	if file != "" {
+		var err error
+		if set, err = Load(file); err != nil {
+			return nil, err
+		}
+	}
+	l.current.Store(&inForce{set, now()})
+	return l, nil
+}
+
+// Find returns the rule of a dependency under the file in force.
+func (l *Live) Find(dependency string) (p *decide.Policy, bucket string, err error) {
+	return l.Set().Find(dependency)
+}
+
+// Rules are those of the file in force.
+func (l *Live) Rules() []*decide.Policy { return l.Set().Rules() }
+
+// Set is the file in force.
+func (l *Live) Set() *Set { return l.current.Load().set }
+
+// AppliedAt is since when it is in force.
+func (l *Live) AppliedAt() time.Time { return l.current.Load().at }
+
+// LastReload is how reading the file again went last.
+func (l *Live) LastReload() Reload {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Reload reads the file again and puts it in force where it is good and says
+// something else. What it returns is how the two differ.
+func (l *Live) Reload() ([]Difference, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == "" {
+		return nil, nil
+	}
+	set, err := Load(l.file)
+	l.last.At, l.last.Err = l.now(), err
+	if err != nil {
+		l.last.Bad++
+		return nil, err
+	}
+	l.last.Good++
+	before := l.Set()
+	if set.Hash() == before.Hash() {
+		return nil, nil
+	}
+	set.CarryOver(before)
+	l.current.Store(&inForce{set, l.now()})
+	return Compare(before, set), nil
+}
+
+const (
+	// settle is how long the folder must be quiet before the file is read: an
+	// editor writes more than once, a ConfigMap is swapped in several steps.
+	settle = 100 * time.Millisecond
+	// patience is how many events are waited out: in a folder that is never
+	// quiet the file is read all the same.
+	patience = 20
+	// belt is how often the file is read though nothing was heard of it.
+	belt = 30 * time.Second
+)
+
+// Watch reloads whenever the file may have changed, until the context ends, and
+// logs what changed or why nothing did. again asks for a reload by hand. The
+// folder is watched, not the file: a ConfigMap swaps a link beside it.
+func (l *Live) Watch(ctx context.Context, again <-chan struct{}, log *slog.Logger) {
+	if l.file == "" {
+		<-ctx.Done()
+		return
+	}
+	events := make(chan fsnotify.Event)
+	if watcher, err := fsnotify.NewWatcher(); err != nil {
+		log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
+	} else {
+		defer watcher.Close()
+		if err := watcher.Add(filepath.Dir(l.file)); err != nil {
+			log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
+		}
+		events = watcher.Events
+	}
+	l.watch(ctx, events, again, log)
+}
+
+func (l *Live) watch(ctx context.Context, events <-chan fsnotify.Event, again <-chan struct{}, log *slog.Logger) {
+	timer := time.NewTimer(belt)
+	defer timer.Stop()
+	heard := 0 // since the file was read last
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-events:
+			if heard++; heard <= patience {
+				timer.Reset(settle)
+			}
+			continue
+		case <-again:
+		case <-timer.C:
+		}
+		l.reloadAndLog(log)
+		heard = 0
+		timer.Reset(belt)
+	}
+}
+
+func (l *Live) reloadAndLog(log *slog.Logger) {
+	changes, err := l.Reload()
+	if err != nil {
+		log.Error("policy file refused, the one in force stays", "file", l.file, "config", l.Set().Hash(), "error", err.Error())
+		return
+	}
+	if len(changes) == 0 {
+		return
+	}
+	log.Info("policy file applied", "file", l.file, "config", l.Set().Hash(), "changes", len(changes))
+	for _, c := range changes {
+		log.Info("policy changed", "change", c.String())
+	}
+}
