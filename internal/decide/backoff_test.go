@@ -111,10 +111,10 @@ func TestDelay(t *testing.T) {
 // The numbers of the seed text, the same in Python, JavaScript and Go.
 func TestDelayOfMulberry32Seed11(t *testing.T) {
 	t.Parallel()
-	random := mulberry32(11)
+	random := decide.NewMulberry32(11)
 	b := decide.Backoff{Strategy: decide.FullJitter, Base: 100, Cap: 1000, Multiplier: 2}
 	for i, want := range []int64{51, 105} {
-		if got := b.Delay(int64(i+1), 0, random.float); got != want {
+		if got := b.Delay(int64(i+1), 0, random.Float64); got != want {
 			t.Errorf("wait %d is %d ms, want %d", i+1, got, want)
 		}
 	}

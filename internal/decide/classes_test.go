@@ -304,6 +304,19 @@ func TestFailureWords(t *testing.T) {
 	}
 }
 
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	all := decide.Failures()
+	if want := 900 + len(decide.Outcomes()) + len(decide.GRPCCodes()); len(all) != want {
+		t.Errorf("%d failures can be reported, want %d", len(all), want)
+	}
+	for _, f := range all {
+		if f.String() == "none" {
+			t.Errorf("%d has no word", f)
+		}
+	}
+}
+
 func TestIdempotentMethods(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"GET", "get", "Head", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY", "query"} {

@@ -197,10 +197,10 @@ func TestReplayedIDGivesTheSameWait(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			random := mulberry32(11)
+			random := decide.NewMulberry32(11)
 			now := noon
 			d := decider(standard(), replaying(test.coolDown))
-			d.Random, d.Now = random.float, func() time.Time { return now }
+			d.Random, d.Now = random.Float64, func() time.Time { return now }
 			a := got503(append(test.attempt, func(a *decide.Attempt) { a.DecisionID = "id-1" })...)
 			first := mustDecide(t, d, a)
 			now = now.Add(3 * time.Second)
@@ -252,6 +252,16 @@ func TestReplayedWaitThatNoLongerFits(t *testing.T) {
 	d := decider(standard(constant(200)), answers(decide.Answer{Replayed: true, Own: 900, Delay: 900}))
 	if got := mustDecide(t, d, got503(remaining(500))); got.Reason != decide.ReasonDeadline {
 		t.Errorf("%s after %d ms", got.Reason, got.Delay)
+	}
+}
+
+// A cool-down that is just the server's own wait changes nothing, id or not.
+func TestCoolDownOfTheOwnServerDelay(t *testing.T) {
+	t.Parallel()
+	d := decider(standard(constant(200), func(p *decide.Policy) { p.RetryAfter.Spread = 0.1 }), answers(decide.Answer{CoolDown: 2000}))
+	got := mustDecide(t, d, got503(retryAfter("2"), func(a *decide.Attempt) { a.DecisionID = "id-1" }))
+	if got.Reason != decide.ReasonRetryAfter || got.Delay != 2100 {
+		t.Errorf("%s after %d ms, want retry_after after 2100", got.Reason, got.Delay)
 	}
 }
 

@@ -153,17 +153,3 @@ func mustDecide(t *testing.T, d *decide.Decider, a *decide.Attempt) decide.Decis
 	}
 	return decision
 }
-
-// mulberry32 is the 32-bit generator of that name.
-type mulberry32 uint32
-
-func (m *mulberry32) next() uint32 {
-	*m += 0x6D2B79F5
-	z := uint32(*m)
-	z = (z ^ z>>15) * (z | 1)
-	z ^= z + (z^z>>7)*(z|61)
-	return z ^ z>>14
-}
-
-// float is a float in [0, 1) of 32 bits.
-func (m *mulberry32) float() float64 { return float64(m.next()) / (1 << 32) }
