@@ -34,11 +34,7 @@ type Shared struct {
 }
 
 // NewFleet makes a fleet of one process, which memory serves.
-func NewFleet(memory *Memory) *Fleet {
-	f := &Fleet{memory: memory}
-	f.teller = newTeller(f.runTold)
-	return f
-}
+func NewFleet(memory *Memory) *Fleet { return &Fleet{memory: memory} }
 
 // NewSharedFleet makes a fleet on a shared store.
 func NewSharedFleet(s Shared) *Fleet {
@@ -48,7 +44,7 @@ func NewSharedFleet(s Shared) *Fleet {
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats,
 		health: newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now),
 	}
-	f.teller = newTeller(f.runTold)
+	f.teller = newTeller(func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) })
 	return f
 }
 
@@ -74,10 +70,6 @@ func (f *Fleet) run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	f.fallback.run(ctx, bucket, p, ops)
 }
 
-func (f *Fleet) runTold(bucket string, p *decide.Policy, ops []op) {
-	f.run(context.Background(), bucket, p, ops)
-}
-
 // Ask puts step 9 of a decision to the fleet's state.
 func (f *Fleet) Ask(ctx context.Context, q *decide.Question) decide.Answer {
 	ops := [1]op{{ask: newQuestion(q)}}
@@ -85,8 +77,16 @@ func (f *Fleet) Ask(ctx context.Context, q *decide.Question) decide.Answer {
 	return ops[0].answer
 }
 
-// Tell reports a failure that was given up without a question.
-func (f *Fleet) Tell(failed *decide.Failed) { f.teller.tell(failed) }
+// Tell reports a failure that was given up without a question. Memory is told
+// at once, a shared store afterwards.
+func (f *Fleet) Tell(failed *decide.Failed) {
+	if f.memory == nil {
+		f.teller.tell(failed)
+		return
+	}
+	told := newFailures(failed)
+	_ = f.memory.Run(context.Background(), failed.Bucket, failed.Policy, []op{{tell: &told}}) // memory never fails
+}
 
 // Report counts calls that needed no decision and returns the state that their
 // caller needs to act alone.
@@ -146,8 +146,8 @@ func (f *Fleet) Stats() Stats {
 // Close tells what is still to be told, no longer than the context lasts, and
 // ends the probing.
 func (f *Fleet) Close(ctx context.Context) {
-	f.teller.close(ctx)
 	if f.memory == nil {
+		f.teller.close(ctx)
 		f.fallback.health.close()
 	}
 }
