@@ -14,13 +14,13 @@ const maxPresetDepth = 16
 // compiler makes policies of the rules of one file.
 type compiler struct {
 	*source
-	own      map[string]*rule   // the file's presets
-	presets  map[string]*layers // those that are made, nil while one is being made
-	interned map[decide.Classes]*decide.Classes
+	own       map[string]*rule           // the file's presets
+	presets   map[string]*layers         // those that are made, nil while one is being made
+	classesOf map[string]*decide.Classes // by all edits that led to them
 }
 
 func newCompiler(s *source) *compiler {
-	return &compiler{source: s, own: map[string]*rule{}, presets: map[string]*layers{}, interned: map[decide.Classes]*decide.Classes{}}
+	return &compiler{source: s, own: map[string]*rule{}, presets: map[string]*layers{}, classesOf: map[string]*decide.Classes{}}
 }
 
 // ownPresets takes the file's presets in, so that rules find them by name.
@@ -60,7 +60,7 @@ func (c *compiler) preset(name string) *layers {
 		l = &layers{}
 	}
 	l = c.lay(r, l)
-	l.preset = name
+	l.isPreset(name)
 	c.presets[name] = l
 	return l
 }
@@ -114,23 +114,30 @@ func (c *compiler) lay(r *rule, below *layers) *layers {
 // classes makes the table of classes of all layers, one for all rules that say
 // the same.
 func (c *compiler) classes(l *layers, r *rule) *decide.Classes {
+	key := editsKey(l.edits)
+	if table, ok := c.classesOf[key]; ok && r.words.Unprocessed == nil {
+		return table
+	}
 	b := decide.NewClassesBuilder()
 	for _, w := range l.edits {
 		edit(b, w)
 	}
 	if r.words.Unprocessed != nil {
-		for _, f := range *r.words.Unprocessed {
-			if !b.Retryable(f.Failure) {
-				c.wrongAt(f.node, "unprocessed names %s, which is never retried; add it to retryable.add too, or take it out", f)
-			}
+		c.checkUnprocessed(*r.words.Unprocessed, b)
+	}
+	if c.classesOf[key] == nil {
+		c.classesOf[key] = b.Build()
+	}
+	return c.classesOf[key]
+}
+
+// checkUnprocessed notes failures that are final all the same.
+func (c *compiler) checkUnprocessed(list failures, b *decide.ClassesBuilder) {
+	for _, f := range list {
+		if !b.Retryable(f.Failure) {
+			c.wrongAt(f.node, "unprocessed names %s, which is never retried; add it to retryable.add too, or take it out", f)
 		}
 	}
-	table := b.Build()
-	if same, ok := c.interned[*table]; ok {
-		return same
-	}
-	c.interned[*table] = table
-	return table
 }
 
 // blame notes a contradiction at the first of the words that the rule itself

@@ -38,17 +38,19 @@ func (p *pattern) matches(name string) bool {
 	return true
 }
 
-// patternText is a name in which stars stand, of which two in a row say no
-// more than one.
+// patternText is a name in which stars stand.
 var patternText = regexp.MustCompile(`^[A-Za-z0-9*][A-Za-z0-9._:/*-]{0,127}$`)
+
+func isPatternText(name string) bool {
+	return isPattern(name) && patternText.MatchString(name) && !strings.Contains(name, "**")
+}
 
 // checkName notes a rule's name that no dependency can have.
 func (c *compiler) checkName(r *rule) {
 	switch {
 	case strings.Contains(r.name, "**"):
 		c.wrongAt(r.key, "pattern %q has two stars in a row, one says the same", shorten(r.name))
-	case isPattern(r.name) && patternText.MatchString(r.name), nameText.MatchString(r.name):
-	default:
+	case !isPatternText(r.name) && !nameText.MatchString(r.name):
 		c.wrongAt(r.key, "no dependency can be named %q; a name is 1 to 128 of A-Z a-z 0-9 . _ : / - and starts with a letter or digit, and in a pattern * stands for any text", shorten(r.name))
 	}
 }
@@ -67,7 +69,7 @@ type ending struct {
 func (c *compiler) checkPatterns(list rules) {
 	var all []ending
 	for _, r := range list {
-		if isPattern(r.name) {
+		if isPatternText(r.name) {
 			p := newPattern(r.name)
 			all = append(all, ending{p, backwards(p.suffix), r})
 		}

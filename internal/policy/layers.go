@@ -3,6 +3,7 @@ package policy
 import (
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/retrydecider/decider/internal/decide"
 )
@@ -23,13 +24,19 @@ type layers struct {
 func (below *layers) over(words *ruleWords) *layers {
 	merged := *below
 	lay(reflect.ValueOf(&merged.words).Elem(), reflect.ValueOf(words).Elem())
-	merged.words.Description = words.Description // a preset's tells of the preset
+	merged.words.Description = words.Description // the defaults' is not the rule's
 	if words.Retryable != nil || words.Unprocessed != nil {
 		merged.edits = append(slices.Clip(below.edits), words)
 		merged.classes = nil
 	}
 	merged.depth++
 	return &merged
+}
+
+// isPreset says that the layers are a preset of a name. Its description tells of
+// the preset, not of what is written over it.
+func (l *layers) isPreset(name string) {
+	l.preset, l.words.Description = name, nil
 }
 
 // lay writes every word that above says into below. It leaves alone what
@@ -75,18 +82,47 @@ func (s *source) disjoint(here string, a *failures, there string, b *failures) {
 	}
 }
 
-// edit applies one layer's edits in the order that the builder wants.
-func edit(b *decide.ClassesBuilder, w *ruleWords) {
-	r := w.Retryable
-	if r == nil {
-		r = &retryableWords{}
+// step is one edit of the classes, nil where a layer does not say it.
+type step struct {
+	named *failures
+	apply func(*decide.ClassesBuilder, []decide.Failure)
+}
+
+// steps are one layer's edits in the order that the builder wants.
+func steps(w *ruleWords) [5]step {
+	r := said(w.Retryable)
+	return [5]step{
+		{r.Only, (*decide.ClassesBuilder).Only},
+		{r.Add, (*decide.ClassesBuilder).Add},
+		{r.Remove, (*decide.ClassesBuilder).Remove},
+		{r.WithRetryAfter, (*decide.ClassesBuilder).WithWait},
+		{w.Unprocessed, (*decide.ClassesBuilder).Unprocessed},
 	}
-	for _, step := range []struct {
-		named *failures
-		apply func([]decide.Failure)
-	}{{r.Only, b.Only}, {r.Add, b.Add}, {r.Remove, b.Remove}, {r.WithRetryAfter, b.WithWait}, {w.Unprocessed, b.Unprocessed}} {
-		if step.named != nil {
-			step.apply(step.named.list())
+}
+
+// edit applies one layer's edits.
+func edit(b *decide.ClassesBuilder, w *ruleWords) {
+	for _, s := range steps(w) {
+		if s.named != nil {
+			s.apply(b, s.named.list())
 		}
 	}
+}
+
+// editsKey is the same for layers that edit the classes alike.
+func editsKey(edits []*ruleWords) string {
+	var key []byte
+	for _, w := range edits {
+		for i, s := range steps(w) {
+			if s.named == nil {
+				continue
+			}
+			key = append(key, byte('a'+i))
+			for _, f := range *s.named {
+				key = append(strconv.AppendUint(key, uint64(f.Failure), 10), ',')
+			}
+		}
+		key = append(key, ';')
+	}
+	return string(key)
 }

@@ -101,10 +101,11 @@ func shorten(text string) string {
 	return text
 }
 
+// inPointer escapes a name in a JSON pointer (RFC 6901 §3).
+var inPointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // pointer is the JSON pointer of a member.
-func pointer(parent, name string) string {
-	return parent + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func pointer(parent, name string) string { return parent + "/" + inPointer.Replace(name) }
 
 // node copies the library's tree, noting what a policy file cannot hold.
 func (s *source) node(from ast.Node, path string) *node {
@@ -144,7 +145,11 @@ func (s *source) mappingNode(from *ast.MappingNode, path string) *node {
 		} else {
 			seen[key.text] = key.line
 		}
-		n.members = append(n.members, member{key.text, key, s.node(each.Value, key.path)})
+		value := s.node(each.Value, key.path)
+		if each.Value.GetToken().Type == token.ImplicitNullType { // it has no place of its own
+			value.line, value.column = key.line, key.column
+		}
+		n.members = append(n.members, member{key.text, key, value})
 	}
 	return n
 }

@@ -145,10 +145,11 @@ var built = sync.OnceValue(func() *shelf {
 	words := s.words(src)
 	c := newCompiler(s)
 	all := &shelf{order: *words.Presets, byName: map[string]*layers{}}
-	below := &layers{sound: true, words: ruleWords{Budget: &budgetWords{Off: ptr(flag(false))}}}
+	below := &layers{sound: true, words: ruleWords{Budget: &budgetWords{Off: ptr(truth(false))}}}
 	for _, r := range all.order {
 		l := c.lay(r, below)
-		l.preset, l.depth = r.name, 0
+		l.isPreset(r.name)
+		l.depth = 0
 		all.byName[r.name] = l
 		below = all.byName["standard"]
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // spec is one word of a group: its name with the groups it stands in, and what
@@ -79,13 +80,20 @@ func joined(prefix, name string) string {
 // words are the fields of a group.
 type words []reflect.StructField
 
+// knownWords remembers the words of each group: a file has many of few groups.
+var knownWords sync.Map // reflect.Type → words
+
 func wordsOf(t reflect.Type) words {
+	if list, ok := knownWords.Load(t); ok {
+		return list.(words)
+	}
 	var list words
 	for _, f := range reflect.VisibleFields(t) {
 		if name := wordName(f); !f.Anonymous && name != "-" {
 			list = append(list, f)
 		}
 	}
+	knownWords.Store(t, list)
 	return list
 }
 

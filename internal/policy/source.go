@@ -75,10 +75,14 @@ func (s *source) tree(src []byte) (root *node) {
 			root = nil
 		}
 	}()
-	if !s.isText(src) || !s.isPlain(lexer.Tokenize(string(src))) {
+	if !s.isText(src) {
 		return nil
 	}
-	file, err := parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey())
+	tokens := lexer.Tokenize(string(src))
+	if !s.isPlain(tokens) {
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		s.syntax(err)
 		return nil

@@ -14,7 +14,7 @@ import (
 
 type (
 	text   string             // free text
-	flag   bool               // true or false
+	truth  bool               // true or false
 	word   string             // one of the words that its tag lists
 	count  int64              // a whole number
 	millis int64              // a duration, kept in ms
@@ -55,12 +55,12 @@ func looksTyped(n *node) bool {
 	return isBool || isNumber(n.text) || isNotFinite(n.text)
 }
 
-func (v *flag) read(s *source, n *node, w spec) {
+func (v *truth) read(s *source, n *node, w spec) {
 	b, ok := n.bool()
 	if !ok {
 		s.wrongAt(n, "%s must be true or false, not %s", w.name, n.describe())
 	}
-	*v = flag(b)
+	*v = truth(b)
 }
 
 func (v *word) read(s *source, n *node, w spec) {
