@@ -211,7 +211,7 @@ func runStorm(t *testing.T, c tableCase) {
 		}
 		paid = ruleOf(t, map[string]any{"max_attempts": in.Attempts, "budget": budget})
 	}
-	for name, newFleet := range vectorFleets {
+	for name, newFleet := range localFleets {
 		fleet := newFleet(t, func() time.Time { return noon })
 		calls := 0
 		call := func() { calls++ }

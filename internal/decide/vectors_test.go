@@ -38,11 +38,8 @@ type vectorFleet interface {
 	Tokens(bucket string, p *decide.Policy) decide.Micro
 }
 
-// vectorFleets are the fleets that every vector runs over: each makes a fresh
-// one that lives by the clock it is given.
-var vectorFleets = map[string]func(t *testing.T, now func() time.Time) vectorFleet{
-	"plain arithmetic": newPlainFleet,
-}
+// newVectorFleet makes a fresh fleet that lives by the clock it is given.
+type newVectorFleet func(t *testing.T, now func() time.Time) vectorFleet
 
 func TestVectors(t *testing.T) {
 	t.Parallel()
@@ -50,6 +47,7 @@ func TestVectors(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no vectors in %s: %v", vectorsDir, err)
 	}
+	fleets := vectorFleets(t)
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +60,7 @@ func TestVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, newFleet := range vectorFleets {
+			for name, newFleet := range fleets {
 				t.Run(name, func(t *testing.T) {
 					run := vectorRun{policy: p, newFleet: newFleet}
 					for _, raw := range file.Cases {
@@ -141,7 +139,7 @@ type sequenceCase struct {
 // vectorRun runs cases of one policy over one sort of fleet.
 type vectorRun struct {
 	policy   *decide.Policy
-	newFleet func(*testing.T, func() time.Time) vectorFleet
+	newFleet newVectorFleet
 }
 
 const vectorBucket = "bucket of payments" // as onePolicy names it
