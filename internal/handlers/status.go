@@ -37,7 +37,7 @@ func (s *server) GetLiveness(c echo.Context) error {
 func (s *server) GetReadiness(c echo.Context) error {
 	now := s.Status()
 	parts := []gen.Component{
-		{Name: "policies", State: "ok", Since: now.Policies.AppliedAt.UTC(), Means: "The policies in force are from " + now.Policies.Source + "."},
+		{Name: "policies", State: "ok", Since: now.Policies.AppliedAt.UTC(), Means: "The policies in force come from: " + now.Policies.Source + "."},
 		{Name: "store", State: now.Store.state(), Since: now.Store.Since.UTC(), Means: now.Store.Means},
 	}
 	if s.Ready() {
