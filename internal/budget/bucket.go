@@ -223,7 +223,7 @@ func (b *bucket) spend(t int64, p *decide.Policy, q *question, a *decide.Answer)
 		return true
 	}
 	a.Verdict = decide.NoTokens
-	if nano := p.Budget.NanoPerSecond; nano > 0 {
+	if nano := p.Budget.NanoPerSecond; nano > 0 && needed <= full { // time brings no more than full
 		a.AskAgain = decide.Some(timeFor(needed-b.tokens, nano))
 	}
 	return false

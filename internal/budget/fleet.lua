@@ -347,7 +347,7 @@ local function spend(t, name, cost)
     if c and own then c.share = c.share - cost end
     return GRANTED, -1, full
   end
-  if rule.nano_per_second > 0 then return NO_TOKENS, time_for(needed - b.tokens), full end
+  if rule.nano_per_second > 0 and needed <= full then return NO_TOKENS, time_for(needed - b.tokens), full end
   return NO_TOKENS, -1, full
 end
 
