@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +15,11 @@ import (
 )
 
 // clock is a clock that a test moves.
-type clock struct{ ms atomic.Int64 }
+type clock struct {
+	ms atomic.Int64
+	// moved lets a store's own expiry follow the clock.
+	moved func(ms int64)
+}
 
 func newClock() *clock {
 	c := &clock{}
@@ -22,8 +27,14 @@ func newClock() *clock {
 	return c
 }
 
-func (c *clock) now() time.Time   { return time.UnixMilli(c.ms.Load()) }
-func (c *clock) advance(ms int64) { c.ms.Add(ms) }
+func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+func (c *clock) advance(ms int64) {
+	c.ms.Add(ms)
+	if c.moved != nil {
+		c.moved(ms)
+	}
+}
 
 // testRule is the rule that the tests change: ten tokens, nothing by time.
 func testRule(change func(p *decide.Policy)) *decide.Policy {
@@ -43,7 +54,8 @@ func testRule(change func(p *decide.Policy)) *decide.Policy {
 	return p
 }
 
-// eachBackend runs a test on every backend, all with the test's clock.
+// eachBackend runs a test on every backend, all with the test's clock, which
+// their expiry follows.
 func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
@@ -54,13 +66,50 @@ func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
 		c := newClock()
-		test(t, NewRedis(newClient(t, "redis://"+miniredis.RunT(t).Addr()), c.now), c)
+		m := miniredis.RunT(t)
+		c.moved = func(ms int64) { follow(m, c, ms) }
+		test(t, NewRedis(newClient(t, "redis://"+m.Addr()), c.now), c)
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		c := newClock()
-		test(t, NewRedis(newClient(t, redistest.Start(t).URL), c.now), c)
+		client := newClient(t, redistest.Start(t).URL)
+		c.moved = func(ms int64) { age(t, client, ms) }
+		test(t, NewRedis(client, c.now), c)
 	})
+}
+
+// follow sets a miniredis to the clock: SetTime moves its TIME alone and
+// FastForward its expiry alone.
+func follow(m *miniredis.Miniredis, c *clock, ms int64) {
+	m.SetTime(c.now())
+	if ms > 0 {
+		m.FastForward(time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
+	}
+}
+
+// age makes every key of a real server so many ms older, as its own clock
+// cannot be moved.
+func age(t testing.TB, client redis.UniversalClient, ms int64) {
+	t.Helper()
+	if ms <= 0 {
+		return
+	}
+	for _, key := range keys(t, client) {
+		left := client.PTTL(t.Context(), key).Val() - time.Duration(min(ms, longestTTL*2))*time.Millisecond
+		if err := client.PExpire(t.Context(), key, left).Err(); err != nil { // not above zero: gone
+			t.Fatal(err)
+		}
+	}
+}
+
+func keys(t testing.TB, client redis.UniversalClient) []string {
+	t.Helper()
+	found, err := client.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // newClient makes a client as serve does, but patient: the machine may be slow.
