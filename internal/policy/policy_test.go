@@ -83,6 +83,7 @@ func TestEveryMistakeHasItsPlace(t *testing.T) {
 		{"empty", "", "1:1: the file says nothing"},
 		{"a comment", "# version: 1\n", "1:1: the file says nothing"},
 		{"no mapping", "- version\n", "1:1: a policy file must be a mapping"},
+		{"text of several lines", "version\n\n  \"\n", `1:1: a policy file must be a mapping of words such as "version: 1", not version `},
 		{"no version", "max_unknown: 3\n", `1:1: the file must say "version: 1"`},
 		{"version as text", "version: \"1\"\n", "1:10: version must be a whole number, not \"1\""},
 		{"not UTF-8", "version: 1 # \xff\n", "1:14: the file is not UTF-8: byte 0xff"},

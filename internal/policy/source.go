@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -46,11 +47,22 @@ func newSource(file string, src []byte) (*source, []byte) {
 
 // wrong notes a mistake.
 func (s *source) wrong(line, column int, path, format string, args ...any) {
-	m := Mistake{File: s.file, Line: max(line, 1), Column: max(column, 1), Path: path, Message: fmt.Sprintf(format, args...)}
+	m := Mistake{File: s.file, Line: max(line, 1), Column: max(column, 1), Path: path, Message: oneLine(fmt.Sprintf(format, args...))}
 	if m.Line <= len(s.lines) {
 		m.Excerpt = s.lines[m.Line-1]
 	}
 	s.mistakes = append(s.mistakes, m)
+}
+
+// oneLine drops what a file's text could do to the line, or the terminal, that
+// it is told in.
+func oneLine(message string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, message)
 }
 
 // wrongAt notes a mistake at a node.
