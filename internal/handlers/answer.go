@@ -50,13 +50,13 @@ func writeModel(c echo.Context, model any) error {
 	return write(c, http.StatusOK, jsonType, body)
 }
 
-// panicked is a panic of a handler, as an error.
-type panicked struct {
+// panicError is a panic of a handler.
+type panicError struct {
 	value any
 	stack []byte
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
 
 // recover turns a panic into an error, which becomes a problem document. Once
 // the answer has begun the connection can only be cut.
@@ -70,9 +70,9 @@ func (s *server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 			if value == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http does
 				panic(value)
 			}
-			p, ok := value.(*panicked)
+			p, ok := value.(*panicError)
 			if !ok {
-				p = &panicked{value, debug.Stack()}
+				p = &panicError{value, debug.Stack()}
 			}
 			err = p
 			if c.Response().Committed {

@@ -180,11 +180,11 @@ var attempts = rapid.Custom(func(t *rapid.T) []member {
 //   - valid UTF-8, and no half of a surrogate pair
 //   - nothing behind the value
 func beyondOpenAPI(err error, body []byte) bool {
-	var syntax *notJSON
+	var syntax *notJSONError
 	if errors.As(err, &syntax) {
 		return true // the generated bodies of the property are all JSON; the fuzz target's are not
 	}
-	var wrong *notValid
+	var wrong *notValidError
 	if !errors.As(err, &wrong) {
 		return false
 	}
@@ -206,7 +206,7 @@ func TestReaderAgreesWithTheFilter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := bodyOf(attempts.Draw(t, "members"))
 		_, err := readAttempt(body)
-		var syntax *notJSON
+		var syntax *notJSONError
 		if errors.As(err, &syntax) {
 			t.Fatalf("not JSON: %v: %s", err, body)
 		}

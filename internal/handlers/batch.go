@@ -32,7 +32,12 @@ func (s *server) DecideBatch(c echo.Context) error {
 	}
 	ctx := requestContext(c)
 	sideBySide(len(items), func(i int) { s.decideItem(ctx, &items[i], i) })
-	b := append(x.out[:0], `{"answers":[`...)
+	x.out = appendAnswers(x.out[:0], items)
+	return write(c, http.StatusOK, jsonType, x.out)
+}
+
+func appendAnswers(b []byte, items []batchItem) []byte {
+	b = append(b, `{"answers":[`...)
 	for i := range items {
 		if i > 0 {
 			b = append(b, ',')
@@ -43,8 +48,7 @@ func (s *server) DecideBatch(c echo.Context) error {
 			b = appendDecision(b, &items[i].decision)
 		}
 	}
-	x.out = append(b, `]}`...)
-	return write(c, http.StatusOK, jsonType, x.out)
+	return append(b, `]}`...)
 }
 
 func (s *server) decideItem(ctx context.Context, item *batchItem, i int) {
@@ -101,14 +105,14 @@ func sideBySide(n int, do func(i int)) {
 	}
 	var (
 		next  atomic.Int64
-		cause atomic.Pointer[panicked]
+		cause atomic.Pointer[panicError]
 		group sync.WaitGroup
 	)
 	for range min(n, workers) {
 		group.Go(func() {
 			defer func() {
 				if value := recover(); value != nil {
-					cause.CompareAndSwap(nil, &panicked{value, debug.Stack()})
+					cause.CompareAndSwap(nil, &panicError{value, debug.Stack()})
 				}
 			}()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {

@@ -129,9 +129,9 @@ func statuses(t *testing.T, raw json.RawMessage) []int {
 	if json.Unmarshal(raw, &one) == nil {
 		return []int{one}
 	}
-	var any []int
-	if err := json.Unmarshal(raw, &any); err != nil {
+	var several []int
+	if err := json.Unmarshal(raw, &several); err != nil {
 		t.Fatal(err)
 	}
-	return any
+	return several
 }

@@ -46,7 +46,7 @@ func (x *exchange) receive(r *http.Request, limit int64) error {
 		return err
 	}
 	if r.ContentLength > limit {
-		return errTooLarge(limit)
+		return tooLargeError(limit)
 	}
 	x.body.Reset()
 	x.limited = io.LimitedReader{R: r.Body, N: limit + 1}
@@ -54,9 +54,9 @@ func (x *exchange) receive(r *http.Request, limit int64) error {
 	x.limited.R = nil
 	switch {
 	case int64(x.body.Len()) > limit:
-		return errTooLarge(limit)
+		return tooLargeError(limit)
 	case err != nil:
-		return &notJSON{detail: "The body ended before it was complete."}
+		return &notJSONError{detail: "The body ended before it was complete."}
 	}
 	x.reader.reset(&x.body)
 	return nil
@@ -67,21 +67,21 @@ func (x *exchange) receive(r *http.Request, limit int64) error {
 // something else and are refused.
 func checkMediaType(h http.Header) error {
 	if len(h["Content-Encoding"]) > 0 {
-		return errMediaType("A Content-Encoding is not accepted.")
+		return mediaTypeError("A Content-Encoding is not accepted.")
 	}
 	types := h["Content-Type"]
 	if len(types) != 1 {
-		return errMediaType("One Content-Type, application/json, is needed.")
+		return mediaTypeError("One Content-Type, application/json, is needed.")
 	}
 	if types[0] == jsonType {
 		return nil
 	}
 	media, parameters, err := mime.ParseMediaType(types[0])
 	if err != nil || media != jsonType {
-		return errMediaType("The Content-Type must be application/json.")
+		return mediaTypeError("The Content-Type must be application/json.")
 	}
 	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return errMediaType("The charset must be utf-8.")
+		return mediaTypeError("The charset must be utf-8.")
 	}
 	return nil
 }

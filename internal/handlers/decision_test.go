@@ -73,7 +73,7 @@ func TestDecisionOrder(t *testing.T) {
 		Budget: decide.Budget{Asked: true, Tokens: 9_100_000, Capacity: 10_000_000, Cost: 1_000_000}, Breaker: decide.BreakerOff,
 		Hints: decide.SameIdempotencyKey | decide.NewConnection}
 	text := string(appendDecision(nil, &d))
-	text = text[:strings.Index(text, `"message"`)] + text[strings.Index(text, `"decision_id"`):]
+	text = strings.Replace(text, `"message":"`+d.Message()+`",`, "", 1)
 	const want = `{"decision":"retry","delay_ms":2070,"reason":"retry_after","decision_id":"id-1","dependency":"payments","policy":"payments","next_attempt":2,` +
 		`"remaining_ms":5930,"server_delay_ms":2000,"retry_after":"used","ask_again_in_ms":1,"budget":{"tokens":9.1,"capacity":10,"cost":1,"source":"fleet"},` +
 		`"breaker":"off","degraded":false,"hints":["same_idempotency_key","new_connection"]}`

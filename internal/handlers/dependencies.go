@@ -91,7 +91,7 @@ func callerName(caller *gen.CallerName, wrong []gen.FieldError) (string, error) 
 		}
 	}
 	if wrong != nil {
-		return "", &notValid{errors: wrong}
+		return "", &notValidError{errors: wrong}
 	}
 	return name, nil
 }

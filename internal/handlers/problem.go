@@ -28,21 +28,21 @@ type problem struct {
 
 const problemURN = "urn:decider:problem:"
 
-// notJSON is a body that cannot be read at all.
-type notJSON struct {
+// notJSONError is a body that cannot be read at all.
+type notJSONError struct {
 	detail string
 	errors []gen.FieldError
 }
 
-func (e *notJSON) Error() string { return e.detail }
+func (e *notJSONError) Error() string { return e.detail }
 
-// notValid is a body, or a parameter, that can be read and breaks the contract.
-type notValid struct {
+// notValidError is a body, or a parameter, that can be read and breaks the contract.
+type notValidError struct {
 	errors []gen.FieldError
 	more   int // wrong fields that errors does not name
 }
 
-func (e *notValid) Error() string {
+func (e *notValidError) Error() string {
 	fields := make([]string, 0, len(e.errors))
 	for _, each := range e.errors {
 		if each.Field == "" {
@@ -57,25 +57,25 @@ func (e *notValid) Error() string {
 	return text + "."
 }
 
-// errTooLarge is a body of more bytes than this.
-type errTooLarge int64
+// tooLargeError is a body of more bytes than this.
+type tooLargeError int64
 
-func (e errTooLarge) Error() string { return fmt.Sprintf("The body may have %d bytes.", int64(e)) }
+func (e tooLargeError) Error() string { return fmt.Sprintf("The body may have %d bytes.", int64(e)) }
 
-// errMediaType is a body of another media type, and says what is wanted.
-type errMediaType string
+// mediaTypeError is a body of another media type, and says what is wanted.
+type mediaTypeError string
 
-func (e errMediaType) Error() string { return string(e) }
+func (e mediaTypeError) Error() string { return string(e) }
 
 // problemFor chooses the status and the words for everything that is not an
 // answer. What it does not know is a defect of decider, and the client is not
 // told more.
 func problemFor(err error) *problem {
 	var (
-		syntax *notJSON
-		wrong  *notValid
-		large  errTooLarge
-		media  errMediaType
+		syntax *notJSONError
+		wrong  *notValidError
+		large  tooLargeError
+		media  mediaTypeError
 		routed *echo.HTTPError
 	)
 	switch {

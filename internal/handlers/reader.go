@@ -49,7 +49,7 @@ func (r *reader) fail(suffix, detail string) {
 // was wrong with the body.
 func (r *reader) end() error {
 	if _, err := r.dec.ReadToken(); err != io.EOF { //nolint:errorlint // ReadToken returns io.EOF itself
-		return &notJSON{detail: "Something follows the JSON value at byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + "."}
+		return &notJSONError{detail: "Something follows the JSON value at byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + "."}
 	}
 	return r.verdict()
 }
@@ -59,7 +59,7 @@ func (r *reader) verdict() error {
 	if len(r.wrong) == 0 {
 		return nil
 	}
-	return &notValid{errors: append([]gen.FieldError(nil), r.wrong...), more: r.more}
+	return &notValidError{errors: append([]gen.FieldError(nil), r.wrong...), more: r.more}
 }
 
 // open enters an object ('{') or array ('['). Anything else is noted as wrong
@@ -106,7 +106,7 @@ func (r *reader) token() error {
 		return r.broken(err)
 	}
 	if r.dec.StackDepth() > maxDepth {
-		return &notJSON{detail: "The body is nested deeper than " + strconv.Itoa(maxDepth) + "."}
+		return &notJSONError{detail: "The body is nested deeper than " + strconv.Itoa(maxDepth) + "."}
 	}
 	return nil
 }
@@ -234,16 +234,16 @@ func (r *reader) broken(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return &notJSON{detail: "The body is empty."}
+		return &notJSONError{detail: "The body is empty."}
 	case !errors.As(err, &syntax):
-		return &notJSON{detail: "The body is not JSON."}
+		return &notJSONError{detail: "The body is not JSON."}
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		field := string(syntax.JSONPointer)
-		return &notJSON{detail: "A member is given twice.", errors: []gen.FieldError{{Field: field, Detail: "is given twice"}}}
+		return &notJSONError{detail: "A member is given twice.", errors: []gen.FieldError{{Field: field, Detail: "is given twice"}}}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &notJSON{detail: "The body ends in the middle of the JSON value."}
+		return &notJSONError{detail: "The body ends in the middle of the JSON value."}
 	}
-	return &notJSON{detail: "The body is not JSON at byte " + strconv.FormatInt(syntax.ByteOffset, 10) + "."}
+	return &notJSONError{detail: "The body is not JSON at byte " + strconv.FormatInt(syntax.ByteOffset, 10) + "."}
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
