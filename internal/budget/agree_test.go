@@ -49,7 +49,7 @@ func TestGoAndLuaAgree(t *testing.T) {
 			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			agree(t, url(t), agreeOperations()[name], rand.New(rand.NewPCG(seed, 1)))
+			agree(t, url(t), agreeOperations()[name], newRandom(seed))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -161,3 +162,5 @@ func succeed(t testing.TB, b Backend, p *decide.Policy, successes int64) {
 	t.Helper()
 	run(t, b, p.Name, p, op{report: &report{firstTries: successes}})
 }
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -117,7 +117,7 @@ func TestReportID(t *testing.T) {
 // bucket as it was.
 func TestDryRunAndLookChangeNothing(t *testing.T) {
 	t.Parallel()
-	breaking := func(p *decide.Policy) {
+	everything := func(p *decide.Policy) {
 		p.Breaker.Mode, p.Breaker.MinAttempts = decide.BreakerModeRetries, 1
 		p.Budget.DepositOnRequest, p.Budget.Ratio = true, token
 		p.Budget.CallerShare = token
@@ -130,7 +130,7 @@ func TestDryRunAndLookChangeNothing(t *testing.T) {
 			{0, ask(dryRun), "granted 8/10"},
 			{0, looks(""), "9/10"},
 		}},
-		{"deposits, breaker, cool-down and shares", breaking, []step{
+		{"deposits, breaker, cool-down and shares", everything, []step{
 			{0, ask(from("checkout"), cost(2*token)), "open breaker again 500 open"},
 			{500, ask(dryRun), "granted 9/10 half_open"},
 			{0, ask(dryRun), "granted 9/10 half_open"}, // no lease was taken
