@@ -10,54 +10,55 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/retrydecider/decider/internal/budget"
+	store "github.com/retrydecider/decider/internal/budget"
 	"github.com/retrydecider/decider/internal/budget/redistest"
 	"github.com/retrydecider/decider/internal/decide"
 )
-
-// ownBuckets gives every handler its own buckets on a store that it shares, so
-// that no row of a table sees what another one spent.
-type ownBuckets struct {
-	*fakePolicies
-	prefix string
-}
-
-func (o ownBuckets) Find(dependency string) (*decide.Policy, string, error) {
-	p, bucket, err := o.fakePolicies.Find(dependency)
-	return p, o.prefix + bucket, err
-}
 
 // TestEveryCallOnEveryStore runs the table of every call, which TestEveryCall
 // runs on a fake, with budgets in memory and in Redis.
 func TestEveryCallOnEveryStore(t *testing.T) {
 	t.Parallel()
-	for store, newFleet := range map[string]func(t testing.TB) func(testing.TB) *budget.Fleet{
-		"memory": func(testing.TB) func(testing.TB) *budget.Fleet {
-			return func(testing.TB) *budget.Fleet { return budget.NewFleet(budget.NewMemory(time.Now)) }
-		},
-		"miniredis": func(t testing.TB) func(testing.TB) *budget.Fleet {
-			server := miniredis.NewMiniRedis()
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(server.Close)
-			return fleetsOn(t, "redis://"+server.Addr())
-		},
-		"redis": func(t testing.TB) func(testing.TB) *budget.Fleet { return fleetsOn(t, redistest.Start(t).URL) },
+	for name, open := range map[string]func(t testing.TB) (newFleet func() *store.Fleet){
+		"memory":    inMemory,
+		"miniredis": func(t testing.TB) func() *store.Fleet { return inRedis(t, "redis://"+miniredis.RunT(t).Addr()) },
+		"redis":     func(t testing.TB) func() *store.Fleet { return inRedis(t, redistest.Start(t).URL) },
 	} {
-		t.Run(store, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var rows atomic.Int64
-			fleet := newFleet(t)
+			newFleet := open(t)
 			runContractCalls(t, func(t testing.TB) http.Handler {
-				return onFleet(t, fleet(t), "row-"+strconv.FormatInt(rows.Add(1), 10)+":")
+				return onFleet(t, newFleet(), "row-"+strconv.FormatInt(rows.Add(1), 10)+":")
 			})
 		})
 	}
 }
 
+func inMemory(testing.TB) func() *store.Fleet {
+	return func() *store.Fleet { return store.NewFleet(store.NewMemory(time.Now)) }
+}
+
+// inRedis makes fleets that share a Redis. The bound of their questions is one
+// that no busy machine misses, so that no local rule answers.
+func inRedis(t testing.TB, url string) func() *store.Fleet {
+	t.Helper()
+	const timeout = 20 * time.Second
+	client, err := store.NewClient(url, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return func() *store.Fleet {
+		return store.NewSharedFleet(store.Shared{
+			Store: store.NewRedis(client, nil), Timeout: timeout, ProbeEvery: time.Second, Now: time.Now,
+			Replicas: func() int { return 1 },
+		})
+	}
+}
+
 // onFleet is onFakes with a real fleet.
-func onFleet(t testing.TB, fleet *budget.Fleet, prefix string) http.Handler {
+func onFleet(t testing.TB, fleet *store.Fleet, prefix string) http.Handler {
 	t.Helper()
 	t.Cleanup(func() { fleet.Close(context.Background()) })
 	config := testConfig(new(fakeFleet))
@@ -71,20 +72,14 @@ func onFleet(t testing.TB, fleet *budget.Fleet, prefix string) http.Handler {
 	return newHandler(t, config)
 }
 
-// fleetsOn makes fleets that share a Redis. No local rule answers where the
-// machine is only busy.
-func fleetsOn(t testing.TB, url string) func(testing.TB) *budget.Fleet {
-	t.Helper()
-	const timeout = 20 * time.Second
-	client, err := budget.NewClient(url, timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close() })
-	return func(testing.TB) *budget.Fleet {
-		return budget.NewSharedFleet(budget.Shared{
-			Store: budget.NewRedis(client, nil), Timeout: timeout, ProbeEvery: time.Second, Now: time.Now,
-			Replicas: func() int { return 1 },
-		})
-	}
+// ownBuckets gives each handler buckets of its own on a store that many share,
+// so that no row of a table sees what another one spent.
+type ownBuckets struct {
+	*fakePolicies
+	prefix string
+}
+
+func (o ownBuckets) Find(dependency string) (*decide.Policy, string, error) {
+	p, bucket, err := o.fakePolicies.Find(dependency)
+	return p, o.prefix + bucket, err
 }
