@@ -397,6 +397,11 @@ type DecisionWord string
 
 // DependencyState What a client needs to know of a dependency until its next report.
 type DependencyState struct {
+	// Dependency The dependency.
+	//
+	// Example: payments
+	Dependency string `json:"dependency"`
+
 	// Breaker The state of the dependency's breaker. `off`, its policy has none.
 	//
 	// Example: closed
@@ -414,11 +419,6 @@ type DependencyState struct {
 	//
 	// Example: false
 	Degraded bool `json:"degraded"`
-
-	// Dependency The dependency.
-	//
-	// Example: payments
-	Dependency string `json:"dependency"`
 
 	// Fallback The rule by which a client acts alone while decider is out of reach: a bucket of its own that starts full, holds
 	// `burst` tokens and gains `ratio` with each of its own successful calls; a retry takes one token. It is smaller
@@ -472,15 +472,15 @@ type Fallback struct {
 
 // FieldError A field that is wrong, missing or unknown.
 type FieldError struct {
-	// Detail What is wrong with it.
-	//
-	// Example: must be at least 1
-	Detail string `json:"detail"`
-
 	// Field The JSON pointer (RFC 6901) of the field; empty for the whole body.
 	//
 	// Example: /attempt
 	Field string `json:"field"`
+
+	// Detail What is wrong with it.
+	//
+	// Example: must be at least 1
+	Detail string `json:"detail"`
 }
 
 // OutcomeAnswer The state of each reported dependency after the report.
