@@ -68,7 +68,7 @@ generate-check: ## fail where what is generated is not what is committed
 	@tools/tree > .cache/before && $(MAKE) --no-print-directory generate && tools/tree > .cache/after
 	@diff .cache/before .cache/after || { echo 'make generate changed these files: commit what it writes' >&2; git --no-pager diff --stat; exit 1; }
 
-spec-lint: ## lint --config api/redocly.yaml api/openapi.yaml
+spec-lint: ## lint the contract
 	REDOCLY_TELEMETRY=off npm_config_ignore_scripts=true npx --yes $(REDOCLY) lint --config api/redocly.yaml api/openapi.yaml
 
 fuzz: ## fuzz every target, FUZZ_SECONDS (60) in total

@@ -18,6 +18,9 @@ type Policies interface {
 	// Find returns the rule and the name of the bucket that serves it, or
 	// [ErrUnknownDependency].
 	Find(dependency string) (p *Policy, bucket string, err error)
+	// Peek is Find for whoever only looks: a name that it is asked for does not
+	// become one that has a bucket of its own.
+	Peek(dependency string) (p *Policy, bucket string, err error)
 }
 
 // Decider decides: plan first, then one question to the fleet, spend last. All
@@ -45,7 +48,11 @@ func (d *Decider) Explain(ctx context.Context, a *Attempt, t *Trace) (Decision, 
 }
 
 func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool) (Decision, error) {
-	policy, bucket, err := d.Policies.Find(a.Dependency)
+	find := d.Policies.Find
+	if dryRun {
+		find = d.Policies.Peek
+	}
+	policy, bucket, err := find(a.Dependency)
 	if err != nil {
 		return Decision{}, err
 	}

@@ -153,3 +153,5 @@ func mustDecide(t *testing.T, d *decide.Decider, a *decide.Attempt) decide.Decis
 	}
 	return decision
 }
+
+func (o onePolicy) Peek(dependency string) (*decide.Policy, string, error) { return o.Find(dependency) }

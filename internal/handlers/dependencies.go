@@ -52,7 +52,7 @@ func (s *server) ListDependencies(c echo.Context, params gen.ListDependenciesPar
 }
 
 func (s *server) dependency(ctx context.Context, name, caller string) (gen.Dependency, error) {
-	p, bucket, err := s.Policies.Find(name)
+	p, bucket, err := s.Policies.Peek(name)
 	if err != nil {
 		return gen.Dependency{}, err
 	}

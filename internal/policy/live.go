@@ -59,6 +59,11 @@ func (l *Live) Find(dependency string) (p *decide.Policy, bucket string, err err
 	return l.Set().Find(dependency)
 }
 
+// Peek is Find for whoever only looks.
+func (l *Live) Peek(dependency string) (p *decide.Policy, bucket string, err error) {
+	return l.Set().Peek(dependency)
+}
+
 // Rules are those of the file in force.
 func (l *Live) Rules() []*decide.Policy { return l.Set().Rules() }
 

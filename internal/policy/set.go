@@ -50,13 +50,23 @@ func (s *Set) add(p *decide.Policy) {
 // under, or [decide.ErrUnknownDependency]. Its work does not grow with the
 // number of rules.
 func (s *Set) Find(dependency string) (p *decide.Policy, bucket string, err error) {
+	return s.find(dependency, s.seen.admits)
+}
+
+// Peek is Find for whoever only looks: the name does not become one of those
+// that have a bucket of their own.
+func (s *Set) Peek(dependency string) (p *decide.Policy, bucket string, err error) {
+	return s.find(dependency, s.seen.wouldAdmit)
+}
+
+func (s *Set) find(dependency string, admits func(name string, bound int) bool) (p *decide.Policy, bucket string, err error) {
 	if p = s.match(dependency); p != nil {
 		return p, dependency, nil
 	}
 	if s.refuses {
 		return nil, "", decide.ErrUnknownDependency
 	}
-	if !s.seen.admits(dependency, s.maxUnknown) {
+	if !admits(dependency, s.maxUnknown) {
 		return s.fallback, OtherBucket, nil
 	}
 	return s.fallback, dependency, nil
@@ -123,6 +133,12 @@ func (s *seen) admits(name string, bound int) bool {
 	s.order = append(s.order, name)
 	s.count.Add(1)
 	return true
+}
+
+// wouldAdmit says whether the name is, or would be, among the first so many.
+func (s *seen) wouldAdmit(name string, bound int) bool {
+	_, ok := s.names.Load(name)
+	return ok || s.count.Load() < int64(bound)
 }
 
 func (s *seen) inOrder() []string {
