@@ -27,6 +27,8 @@ type fakeFleet struct {
 	ask    func(q *decide.Question) decide.Answer
 	report func(o *decide.Outcome) decide.State
 	state  func(bucket string, p *decide.Policy, caller string) decide.State
+	// setOverride is told what is set; nil takes it.
+	setOverride func(bucket string, o decide.Override) (decide.State, error)
 }
 
 func (f *fakeFleet) Ask(_ context.Context, q *decide.Question) decide.Answer {
@@ -50,6 +52,13 @@ func (f *fakeFleet) State(_ context.Context, bucket string, p *decide.Policy, ca
 		return decide.State{}
 	}
 	return f.state(bucket, p, caller)
+}
+
+func (f *fakeFleet) SetOverride(_ context.Context, bucket string, _ *decide.Policy, o decide.Override) (decide.State, error) {
+	if f.setOverride == nil {
+		return decide.State{Override: o}, nil
+	}
+	return f.setOverride(bucket, o)
 }
 
 // fakePolicies has one rule for payments, one for svc-*, one for everything
@@ -111,6 +120,7 @@ func testConfig(fleet *fakeFleet) Config {
 				StartedAt: epoch,
 				Policies:  PoliciesStatus{Hash: "sha256:0", AppliedAt: epoch, Source: "built-in"},
 				Store:     StoreStatus{Kind: "memory", Since: epoch, Means: "Budgets are this process's own."},
+				Replicas:  []Replica{{ID: "one", Version: "test", Config: "0", Since: epoch, Self: true}},
 			}
 		},
 		Version:      "test",
@@ -250,6 +260,8 @@ var models = map[string]func() any{
 	"reportOutcomes":   func() any { return new(gen.OutcomeAnswer) },
 	"listDependencies": func() any { return new(gen.DependencyList) },
 	"getDependency":    func() any { return new(gen.Dependency) },
+	"setOverride":      func() any { return new(gen.DependencyState) },
+	"liftOverride":     func() any { return new(gen.DependencyState) },
 	"getStatus":        func() any { return new(gen.Status) },
 	"getLiveness":      func() any { return new(gen.Liveness) },
 	"getReadiness":     func() any { return new(gen.Readiness) },
@@ -307,4 +319,8 @@ func (c *caller) holdToProblem(got *reply) {
 	if p.Status != got.status || p.Type == "" || p.Title == "" || p.Detail == "" {
 		c.t.Errorf("%d with an unsound problem: %s", got.status, got.body)
 	}
+}
+
+func (f *fakePolicies) Peek(dependency string) (*decide.Policy, string, error) {
+	return f.Find(dependency)
 }

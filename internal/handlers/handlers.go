@@ -37,6 +37,8 @@ type Policies interface {
 	// Find returns the rule of a dependency and the name of its bucket, or
 	// [decide.ErrUnknownDependency].
 	Find(dependency string) (p *decide.Policy, bucket string, err error)
+	// Peek is Find for whoever only looks.
+	Peek(dependency string) (p *decide.Policy, bucket string, err error)
 	// Rules lists the rules of the policy file, patterns included.
 	Rules() []*decide.Policy
 }
