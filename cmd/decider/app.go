@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -54,6 +55,7 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
 	} else {
 		kind = "redis"
+		redis.SetLogger(redisLog{log})
 		if err := a.openRedis(store, replica(policies, started)); err != nil {
 			return nil, err
 		}
@@ -77,7 +79,7 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 func (a *app) openRedis(store storeConfig, self func() budget.Replica) error {
 	client, err := budget.NewClient(store.redisURL, store.timeout)
 	if err != nil {
-		return misuse{err}
+		return misuse{fmt.Errorf("--redis-url: %w", err)}
 	}
 	var clock func() time.Time
 	if store.localClock {
@@ -91,6 +93,18 @@ func (a *app) openRedis(store storeConfig, self func() budget.Replica) error {
 		Replicas: func() int { return a.roster.Count(store.replicas) },
 	})
 	return nil
+}
+
+// redisLog keeps the Redis client, which by itself writes every failed dial to
+// standard error, to the program's log and its form. What matters of it is told
+// by /readyz and by every degraded answer.
+type redisLog struct{ log *slog.Logger }
+
+// Printf logs what the client says.
+func (r redisLog) Printf(ctx context.Context, format string, values ...any) {
+	if r.log.Enabled(ctx, slog.LevelDebug) {
+		r.log.DebugContext(ctx, fmt.Sprintf(format, values...))
+	}
 }
 
 // replica is what this decider tells the others of itself.

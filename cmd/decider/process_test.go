@@ -114,6 +114,15 @@ var answersAt = regexp.MustCompile(`"?decider answers"?.*?http://([^" ]+)`)
 
 func serveWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
+	p := launch(t, env, args...)
+	p.Listen = p.err.waitFor(t, answersAt, p.ended)
+	p.URL = "http://" + p.Listen
+	return p
+}
+
+// launch starts `decider serve` and waits for nothing.
+func launch(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(decider(t), append([]string{"serve"}, args...)...), err: newOutput(), ended: make(chan struct{})}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, &p.out, p.err
 	// A test that is aborted leaves no server behind.
@@ -126,8 +135,6 @@ func serveWith(t testing.TB, env []string, args ...string) *process {
 		close(p.ended)
 	}()
 	t.Cleanup(func() { p.stop(t) })
-	p.Listen = p.err.waitFor(t, answersAt, p.ended)
-	p.URL = "http://" + p.Listen
 	return p
 }
 
