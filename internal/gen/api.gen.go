@@ -142,6 +142,24 @@ func (e DecisionWord) Valid() bool {
 	}
 }
 
+// Defines values for OverrideOrderMode.
+const (
+	OverrideOrderModeAllow OverrideOrderMode = "allow"
+	OverrideOrderModePause OverrideOrderMode = "pause"
+)
+
+// Valid indicates whether the value is a known member of the OverrideOrderMode enum.
+func (e OverrideOrderMode) Valid() bool {
+	switch e {
+	case OverrideOrderModeAllow:
+		return true
+	case OverrideOrderModePause:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt One failed attempt. Exactly one of `status`, `outcome` and `grpc_status` says how it ended; where that is not so,
 // the problem names the field `/status`.
 type Attempt struct {
@@ -676,6 +694,13 @@ type DependencyState struct {
 	// Example: payments
 	Dependency string `json:"dependency"`
 
+	// Admit What share of calls to make at all, first attempts included. Absent, all of them; 0 while a breaker in mode
+	// `all` is open, and a little while it is half open. A call that is not made fails at once and is not reported.
+	//
+	//
+	// Example: 0.05
+	Admit *float64 `json:"admit,omitempty"`
+
 	// Breaker The state of the dependency's breaker. `off`, its policy has none.
 	//
 	// Example: closed
@@ -961,6 +986,29 @@ type Override struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
+// OverrideOrder What an operator sets for a dependency.
+type OverrideOrder struct {
+	// ExpiresInMs When it ends by itself, in ms from now; a day at most.
+	//
+	// Example: 600000
+	ExpiresInMs int64 `json:"expires_in_ms"`
+
+	// Mode `pause` refuses every retry; `allow` grants every one that the policy plans, and spends nothing.
+	//
+	// Example: pause
+	Mode OverrideOrderMode `json:"mode"`
+
+	// Reason Why it is set, for those who find it later.
+	//
+	// Example: payments fails over
+	Reason string `json:"reason"`
+}
+
+// OverrideOrderMode `pause` refuses every retry; `allow` grants every one that the policy plans, and spends nothing.
+//
+// Example: pause
+type OverrideOrderMode string
+
 // PoliciesStatus The policies in force.
 type PoliciesStatus struct {
 	// AppliedAt Since when they are in force.
@@ -1096,6 +1144,34 @@ type Readiness struct {
 	State string `json:"state"`
 }
 
+// Replica One decider of the fleet, as it tells of itself.
+type Replica struct {
+	// Config The hash of its policies.
+	//
+	// Example: 9f86d081884c7d65
+	Config string `json:"config"`
+
+	// Id Its host and a part that is made at its start.
+	//
+	// Example: decider-0-x7Kp2QaB
+	Id string `json:"id"`
+
+	// Self Whether it is the one that answers.
+	//
+	// Example: true
+	Self bool `json:"self"`
+
+	// Since When it started.
+	//
+	// Example: 2026-11-30T15:04:05Z
+	Since time.Time `json:"since"`
+
+	// Version The version of decider.
+	//
+	// Example: 1.0.0
+	Version string `json:"version"`
+}
+
 // RetryAfterRule How the server's wait is honoured.
 type RetryAfterRule struct {
 	// Headers The headers that are read, in this order.
@@ -1116,8 +1192,20 @@ type RetryAfterRule struct {
 
 // Status The state of this replica.
 type Status struct {
+	// Drift Whether the replicas decide by different policies. For a moment they do while a new file is rolled out.
+	//
+	// Example: false
+	Drift bool `json:"drift"`
+
 	// Policies The policies in force.
 	Policies PoliciesStatus `json:"policies"`
+
+	// Replicas The replicas that share the store and were alive within the last five seconds, by their ids; while the store
+	// is out of reach those that were last known. With the memory store this replica alone.
+	//
+	//
+	// Example: [{"config":"9f86d081884c7d65","id":"decider-0-x7Kp2QaB","self":true,"since":"2026-11-30T15:04:05Z","version":"1.0.0"}]
+	Replicas []Replica `json:"replicas"`
 
 	// StartedAt When this replica started.
 	//
@@ -1139,6 +1227,13 @@ type StoreStatus struct {
 	//
 	// Example: redis
 	Kind string `json:"kind"`
+
+	// MaxmemoryPolicy What Redis does when its memory is full; absent where it may not be asked. Anything but noeviction lets budgets
+	// vanish, and a budget that vanished starts full again.
+	//
+	//
+	// Example: noeviction
+	MaxmemoryPolicy *string `json:"maxmemory_policy,omitempty"`
 
 	// Means What that means for decisions.
 	//
@@ -1183,6 +1278,9 @@ type DependencyName = string
 // NotJSON A problem document (RFC 9457).
 type NotJSON = Problem
 
+// NotTaken A problem document (RFC 9457).
+type NotTaken = Problem
+
 // NotValid A problem document (RFC 9457).
 type NotValid = Problem
 
@@ -1215,6 +1313,9 @@ type DecideJSONRequestBody = Attempt
 
 // DecideBatchJSONRequestBody defines body for DecideBatch for application/json ContentType.
 type DecideBatchJSONRequestBody = AttemptBatch
+
+// SetOverrideJSONRequestBody defines body for SetOverride for application/json ContentType.
+type SetOverrideJSONRequestBody = OverrideOrder
 
 // ExplainJSONRequestBody defines body for Explain for application/json ContentType.
 type ExplainJSONRequestBody = Attempt
@@ -1254,13 +1355,19 @@ type ServerInterface interface {
 	// GetDependency Show one dependency
 	// (GET /v1/dependencies/{dependency})
 	GetDependency(ctx echo.Context, dependency DependencyName, params GetDependencyParams) error
+	// LiftOverride End an override before its time
+	// (DELETE /v1/dependencies/{dependency}/override)
+	LiftOverride(ctx echo.Context, dependency DependencyName) error
+	// SetOverride Stop or force every retry of one dependency
+	// (PUT /v1/dependencies/{dependency}/override)
+	SetOverride(ctx echo.Context, dependency DependencyName) error
 	// Explain Explain what would be decided, question by question
 	// (POST /v1/explain)
 	Explain(ctx echo.Context) error
 	// ReportOutcomes Report the calls that needed no decision
 	// (POST /v1/outcomes)
 	ReportOutcomes(ctx echo.Context) error
-	// GetStatus Show the state of this replica
+	// GetStatus Show the state of this replica, and who else there is
 	// (GET /v1/status)
 	GetStatus(ctx echo.Context) error
 }
@@ -1385,6 +1492,38 @@ func (w *ServerInterfaceWrapper) GetDependency(ctx echo.Context) error {
 	return err
 }
 
+// LiftOverride converts echo context to params.
+func (w *ServerInterfaceWrapper) LiftOverride(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "dependency" -------------
+	var dependency DependencyName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "dependency", ctx.Param("dependency"), &dependency, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dependency: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LiftOverride(ctx, dependency)
+	return err
+}
+
+// SetOverride converts echo context to params.
+func (w *ServerInterfaceWrapper) SetOverride(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "dependency" -------------
+	var dependency DependencyName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "dependency", ctx.Param("dependency"), &dependency, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dependency: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetOverride(ctx, dependency)
+	return err
+}
+
 // Explain converts echo context to params.
 func (w *ServerInterfaceWrapper) Explain(ctx echo.Context) error {
 	var err error
@@ -1465,6 +1604,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/explain", wrapper.Explain, options.OperationMiddlewares["explain"]...)
 	router.GET(options.BaseURL+"/v1/dependencies", wrapper.ListDependencies, options.OperationMiddlewares["listDependencies"]...)
 	router.GET(options.BaseURL+"/v1/dependencies/:dependency", wrapper.GetDependency, options.OperationMiddlewares["getDependency"]...)
+	router.DELETE(options.BaseURL+"/v1/dependencies/:dependency/override", wrapper.LiftOverride, options.OperationMiddlewares["liftOverride"]...)
+	router.PUT(options.BaseURL+"/v1/dependencies/:dependency/override", wrapper.SetOverride, options.OperationMiddlewares["setOverride"]...)
 	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/livez", wrapper.GetLiveness, options.OperationMiddlewares["getLiveness"]...)
 	router.GET(options.BaseURL+"/readyz", wrapper.GetReadiness, options.OperationMiddlewares["getReadiness"]...)
@@ -1480,185 +1621,203 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H3rctvImeir9CLZmkwCUiQtyRZVp1IaS57RRpZckhxvduQlm0CTRAR2M+iGacaj8zrnPc6Tnfq+vuDC",
-	"BkhZ8mzObn5MjUUAffn6u9/6SxCJxVJwxpUMhl+CJc3ogimW4V+vaZqy7JIuGPwVMxllyVIlggfD4I3I",
-	"yGouFkTNGYmESDuxWHGSSKJEGh8TOpGMq5BMRYav5JzTBYtJhGN2gzBgn+limbJgGERzFt2LXAVhkMDY",
-	"f8tZtg7CgOPMgf4kCAMZzdmC6nUqxTJ49z9/Pun8B+38vdc5+lj8szsa7nU+fumF/cHLh98GYaDWSxhK",
-	"qizhs+DhIQxO2ZLxmPFo7d/g7ZwRWAARU9xA7N4PyZJlEeOqw3gkYhaT1ZxljCSKzEUaS0LJeG9c3eKS",
-	"rhcIZLPFJVXzYofF2EEYZOxveZKxOBiqLGfPuusHGF0uBZcMD/hSqH+7ubqEf0aCK8YV/JMul2kSUYDD",
-	"3jITk5Qt/vBXCUD5UuwIwKVokhpILdhiwjKyJxVVuQQ0mCWfGCdqlUQMQZFlArDq59KH1beCMJgmLI2D",
-	"YWCGCR4+hoH553C/1wsDlSgEJ0w5EfEaJuJCEdyF22+e8WHMoiRm2dBsYMiF6uAmHsoQ/W3GpsEw+M1e",
-	"QQZ7+qnce6e/1GDbxI369CGZU0kma8UkmbB5wmOSqBA3CBhhAIQ7De1372/fdF4RkeHfTCoWk5ixJbw3",
-	"p5wc7ndhuZdC/ZmmSfzEY/qQCT4bkj1AosVSNR3KIpeKTBihiqSMSkX65YMxH1dPZjCongxgMJPK7vIT",
-	"Ln7r6ejXnvt44GgI5XGxkhAAToljdZVlIsCv1Jxlz0AUFg4LpgglMZuySJGEE7P7Y+QYgDSMcZKK2YzF",
-	"cCoWrgdljD/nQPo0JXhm7dBMzLvPAswTviYCAEKmNEnzjCGIboW4oNmMPQOU8KQWdE3m9BMjhwcHLw41",
-	"GZVhsd9/4ad+JQRJcSWtIFFCdPRrz41gbgEIl/f8nosVL4TLEwF0KUiWp04ILUWaRGsyTVJGFlRFcyaJ",
-	"mieyJJ2a6BoQjZvREl4frUzjJWlUZcD7xRGYfZKK5GqBf67f75THfoaD2Ak8VdkNvAB+w5cyNs0lk8Qs",
-	"jwgOaIfnKPPlUmSKxW9ZnNBb3NqTcf21/rwDwxHHaUsDwQBVvD8oA90tiixgVQQhvgXw7psOftPBl5+L",
-	"CoplAC0sEikTPrMSTaiNvSHzVZZ8ACepA8oZaFMJn3VRPzMLgPWdGKEDQI/jBAaj6btMLFmmEtBkpjSV",
-	"rL68K86QZbGYWJFHzj7TSKVrOGfAmbEG8zgkY5GrSCzYGPFjPMuW0cg8JJKuJZmLFbBrQKP42Ch8ak6d",
-	"kJMivOOIgxpgqDtKg2ksjcnYKDXj7h0PwmBZWv6XgBY7jNmU5qkKhn0fvHmOaoTBd/OZXggA86+AUnrT",
-	"x2buTCpUumGh/YpS2g+DqcgWVIEqxtXhfhAGC/o5WeSLYDjo77/cf/XicP9lGCwSrn/sO1QDETNjGeCR",
-	"Uc83FOgPcwFzUnmf8FlIVlmiFOMEj7wgSJLILrlkrFCjqSXjAoIpXWudSJGMqSzRssFrQDxVRwagR4lM",
-	"BB9pjasmDXE3hM5owskqUXNcnwQ7ATSL0r4Aj+z5cPaJZUTCM6lVwGNCySyjHEgZtoSihHK5YhmLizHB",
-	"ejrsEdklcPiSZTDOgt4ziSjs7A74GA2uKlxeTl9ER/Rg0ASXUefjl354uN8EiLIQqx8uVWRFpbbn4i7p",
-	"EyVIf/CKRHOa0QhMSH1gEzazoKIkZbAK4AFxMktUl/yQxzOmQjLJGL1nGUKtsCZpxoicUwDJZE0AiVdz",
-	"QXLJCggBkjSaWk9HhhIj8JuIs+t3rwlYgbDCREm9IHLDgI0smJqLeEzeXd3cahCASYAcJonZYimA740J",
-	"2Hl41JQTGA7hBhrRBCTUklGlFUPGgQh/Dq7+FITB65PL12cXF2enQRi8v/zT5dUHsIDOL/98cnF+Ojq5",
-	"/vH927PL2yAMTs9OTi/OL89GZ//++uzsFD+4vLodvbl6fwn/Prm4Pjs5/cvo7N/Pb25vgjB4d3b99vzm",
-	"5vzqcnR6dnmOH1yf3Vy9v34Ng/x08v7mFn98c3J+cXY6end99vrq8vT89hyNsJMfrq7186v3t6OrN6Pr",
-	"k8sfz3CV52/fXZzBsvDx+eXt2fXlyQU+OvnzyfnFyQ8X8OLpye3J6OLq5kY/eX/709nl7fnrE/jsY/mo",
-	"q59tHN6cypGDc7Qe3bN1hcN6xcaHOUNtF/0agHIRzbIEhAgnpcHIPVuHVUIFIl8XsuYSiR7euGeIGiyd",
-	"VjBVm/dm1RMhUkbRPJ0zGhsPjF/c+fAwoyuwYHKnC+lRqqTRP+j1/JReHu6arszX0gka5EyhYckJJ5Sv",
-	"SUQlA8YkpBGFJRVsLrjIM4kUnDEaD8kY2VyHThXLxuEdL//dWaAM/txZyI7vZ7r4e6fyOfwo5yJPY/07",
-	"/ALbWbLaz3ccZbn5epnL+YRG92bgjCqWJotEdTImmRofk3FMFegA6YquDdPVhrs06x/pBWgatr6Ukf5q",
-	"lfA7LuyhWwhayKyJVPDVVGRdcrsSTrxRhVBif8tpSia5QlwC2BrggYYaa6WhpFZWwWTP9gEleBlXXgzc",
-	"eYvJX1mk4J2C+fiRSYv07yQBJgyaccriGQvJap5EcwJbzJLYyGbN474DEwTJqktuHTsjs5xmKNmzRDHy",
-	"u/Np5y2o5d8TzeyKdQDfCwkSpPn0xzPDMtkU7Ga5E+kkfCJyHo8q+tQjdKgIaNmJdWu/TxjIfJS+cZec",
-	"TMQnRvohkWLBUI2l+AvI4BRwfa0lOmqyu6pbR73ey/7R0eBg/+V+7+iov03p0lD37++n29t35lhCkrFZ",
-	"IhVqFWDcVGn3hDvLR7/vtFk6ZSDQtfSpMpEfz25rovVffvPbf73Le73B4Xe//0P3P0fjX/53r3OkpWzn",
-	"4x+8gnWRcHtKo0UDT9P+J5Us0GJd4OI1ClKuXRL28CLKicyjiMEBnasaimqe9F0VhQa93lceSM93IMZ+",
-	"2NzIT2JVwTO0IIzmxoXhrIh4XTLmQo2WmYiYlCwew2nAYe4NyPXZm/c3Z6ejm9vrs5O3aEX9eHXy4eQv",
-	"ZMJSPcMdlypjdHFMxpHgnEVqBKATuRqThEdpHqMjck55LOf03vLsZAGokSsYEhQ6ZIXHZKxSOTIeH1wI",
-	"tazojkfAXKZg1jH46hPLQF8G7slL3wierq1KX9aa4azmLF0ek7HR+kZiyThOourMx7xh2J/Rf8y2gjCo",
-	"bbT4BfR3s976j5LV3otSoV8rLR9QNi3/VTkZ+J7yiKX4z/IuqvqJdzEbpLDM2KdE5HIUs5SuG6lhRRNl",
-	"6GDCpgLtTzgXq2+cskhkGUtBWyR/TVDRnmViJck0EwuSVMm4P3hW9M/YgiY84TPv8j8YQzllU2X5rjvm",
-	"mNE4TTgL9eaAwerQkdLWDXAkzo5JD3AtZVKGwKLmgFBmyMrGXvW+mrA7m898Oy0J/WZdTLHPqqo9fSfJ",
-	"KVCMUcyA+QJxd2Ac2Po1SvQTkOgkEjlX7uBA1BhFgch7tmIxiVIR3ZNYMHTqzWm2qDLpm5yHpHdILsUn",
-	"0j862ie9V8P9o+GLl+THt7caHBeMz9Q8GB7ue3BSm9nxCLnL45Rm43MpmcLoQNHOEu2mKMvJRBt3Hv3Y",
-	"zLQp5Uua2CMPoAxjfQ4hyfmSZqBikQvBZzb2Mjg4LJuyibJnQiVZ0BTwyxhlDuaDKlz3e0eHHsi2GZMo",
-	"uU0IrbL0Ljns9UAgHx0doVoInB7onEpy0OuR312/eU2O+v0e+b//p3/wfWVdB70XrfRwdFRWNnoe8n4o",
-	"ByV/rkYrjSLy0aNlGrfdD6DxPdJ396bit5Owc+3YJIITqojgOqro9aI1ANc+DQmj0Zygz6gR99BzXrg/",
-	"yk4Fq3oZRaiI1rx4+BgGiWKaA7Y5Va1DU6vr5/qTPjKuRcLt3w6kNMvoeuMY3G59sP+BRvdiOvVDwupD",
-	"KGFRrBiBQrXmqg2fVcJjsbKPtJOKay8v/11ElyGZgJEColeSRZ6qZJkmQD7CKF2g1/BO//vNg4IPG+Wc",
-	"dlnq2a1MqEiu51XcIrpsVkBpNmPbFvOsq9Fy278a9IRZvmBPZ200YgCwyDR5jYz0X4hPRgOGQ66su9cd",
-	"lJYdi3ySlgIJ2kKyanq7eg5D+yDzrGAp0KtBuSiBROs8k7WWnhpv0ZQBzK5YADtBQKqMKjZbN2v2WjGT",
-	"JM7oiutZi+WAOcxAcvNykAn49jRP7UlV5UjpwYa6GAafO+yzYlwmk5R1rEYcCS4V5aDYgipFMxxQs52E",
-	"pkFYGxSdDcWfcUl1LH71oFTwsc6FHHhCR9WOphz6VA7QIbmfb6lofoIyz+N8Bx0XffM6hG9iU2FhsVtn",
-	"jSESDPM4Sx9NxqExScbWzW/tjsKR7mYJ77h52YaCNl41S6i6ihaMgqFq/T74J37mDf3I+xEaRqMGUrua",
-	"lpbUJR/mjMP0OgogGZdoqVN5r+0rHy2+el4mZQyebVLuB/3ajQJFGT5DX//Wr/RbpUDMti8sbD6ILN4a",
-	"wKlBE44tiWu+IBekBPxxnk0XfYlZY5TF41mdZTRm8S7Hqj0aJBURTXVY2waEdlOLm83H2lzAuFLBZ4A3",
-	"ZfGvfV4qW/tw6GXv0eFCL/K0RZU8h1MyI6qH1Bj08ZyBjsB7Z3MEfMUZOeOzNJFzoCrFjIpZzFFLoJJ7",
-	"L8q5VBvT2iSM9mnPMGiwgqF1oDi0gaRlSiOXqjEBvripoT4mZ6u03mBnTfUNDHKGKUcPdX00DOYJV7tw",
-	"LKAgQeaMxcdELBmHv0BMqzkIQs0aK3sLOFuNCu9JUF7uZpQfllE9qtrnntOpb2XBpKQztnUz29HkWodz",
-	"OXnZIwu0F63rbwAoTBVZCKnIfkjQgq14KLXPS+vuXqTi7LNq9m576Kfq7IbPvQQ02Im4X5WIe+Ajbr2P",
-	"3RZWyq1FZmeiniqa1w3rNuLOGDU5N1twcL0b6gUG+v652pxcPqyv+bysq8u48VYgyuvHAvZ/Vgt3HBy9",
-	"+MY+rRaHim9fExaVjk9Lxu8kCpMdwazTFXxQ1qONdpZmH2oCmkow66ci8wixwTOba03OnCqPr7t2nEph",
-	"j5ymmM0h8jTWWZALViVPTLFtXvZBxYez3/Ou1WSRbV/qPeYuc7ISWVxLtNme3VvnsO3T4dnhfGLqMqdQ",
-	"t67O254z7Evvb7MsmhxE+iFq04XArWnrTQOAXDCxHMwFoNG8UCe1EE8yIrJ6TP7n5gxtudd7lmTt0jjf",
-	"MG97V42ibOE9bHNxGWh7LUVtXVznPqT+YDmrzSsCniQxam8S+TDoIzcP2ER8RhlVidjihzHvGoLWU2z4",
-	"WQ529rM0uy/P7egYU8MUAynIgnKXblJncz5u0e5hETFr8K1Qrlm6haVUYmmSI3QU1tq9ABbN1yuZaUaX",
-	"KajZ5PDt6tzQ0rj4iKZp8PEhDGBRo6nIvELC2TgJStS1xD34DJuDBpnQCi4gANYwbeVcECgpA36fiXw2",
-	"t95rsponqYXQnKZTXN/2hIHWVWmXk19oAtJoV6EOqEsd0GBxk1vzsUCp0S4iVAvhareAn8AURpbrdVff",
-	"SRcOJmMxnY5DbSeZjCOqA4W1zFAb293NjWbfxlBuGMC5jMy/AQsB635wXowGzhCTSR7dM1T6DNI6Td8l",
-	"eR5XCYULor0jGIJHDWaTNUV0SaNErVtcoGZmXYbGjctaiXvG6+e7E1eKhFSNsyXSOFfhLVma6VizqYRj",
-	"oq9R05oQu8XxKvIs8vIkId1OnYeEjNFvMg7tyjDv/DtpuLWmNgxPpowp+B2RDNhTbo6K1izsAF/dFXfs",
-	"y7gMxBQNjfZoeAVs1jSUyWcE3IKm1WM76u4CuhohmmWEBf442HrJE/HQL1bbcLyG0eVcwBJl1jE6TVk2",
-	"wiGbhE81HwSTfKQkNI5RUQMGgL/DEBVg9mwCAdX0hW80hyhaiOCRZGd1safSnpl2JFkkeNygs1ZmRpez",
-	"VQzMZ3BCMVsKCZCaZDoVv1K9sBA126z/KN6wY4qqBw47TeNFiRLfIZO1zrE1RoTNQMgr6NCtJk+WayxA",
-	"LitlFmTziIYDnwlh4Djy+RtwZRbQVTZicHZXRlK8bvRxZCagIC6BVvBYm3ARJLs2JoFASgAgS1Dc8Nua",
-	"frrbMTSowzgr2jpm6/V5v2KyGvvSM1e41wZpbICnclYGV8Mqu/HxvtfWXPHFnpY0U6U8Z50LppN6QTHf",
-	"5G4LRhvZv3Z2wQtoLloxWcOck81ggLTBLo+QE1N9FlqV8PsPG2vdYXs1vFUiY7tiLfJ6rZ/r7wBpZcJ9",
-	"Evwm0QqwDmQlkkhRy6TpDQ47/X7nRe+2fzDs7Q97B/8RlFGHKtYBZA8aEmwa8jA9ngUXoNnVGLkPSlGd",
-	"jXAowteuwQIgNKjgQ7nTUpDLhyeCxMKoj7Rezvb4WOKOwUOjwQnQ4GbJJzbKl0W2KCZwRnlNaPwzxFih",
-	"pv+amGIlDa+i54JZUVZ0dXnat4g17hpcxITOEoLVHBi/RrjxmeKLDVGwctirS8aSLli9GmkcAg3GrkjI",
-	"6i+YAeWcw0CYx2RcjWmNMQsWIIip38UDjVy2BnTMxYjRLF2PYqqo+Sjh5PbihuDvBH4/JuOMLUWmRiaN",
-	"XeKbWNygH0ireTMZ3nEpjNqLJqtxF043qlR+DnybfnQwzzvIrsqU/9uN+GAFTKh6VcCh7bmdQ4aeGGGR",
-	"o6L1HCxmSEyDnCUTy5Rh5cKCrkk0p3zWFFUE0miNKw79wZBBr9czbp5HRhXbw4hlWdGeY/UN4oq/QiDx",
-	"w3zdJbcmf2xIxiY+OA43A7c6/FUpFAv9h5FipjFWaoh0FIsV12/e8cqrrsKI2boo/aFNG9Du15XIYtNn",
-	"Jl825JtN1uWMJzQRasRaCQLuSF1FrLT6sduVKZygpUKKUuGEifQVpRHwLo5EtWUAf0s6ZSMlRroUKain",
-	"puuX1JzpD0dYKh6ELjt2xD7PaS5VeUItvJQQIwAn6nM6Lot1TWYtlaoOq1lURwM9d5Rz+okmKa7441dV",
-	"QjwiKhyCQJmAsi4liwmA2Bb91KgQWYIuYDW113aaf5zI8rZQcpeMcw7HYcjIIjCZsjS1egVqs0ptqC5B",
-	"/gjHr4tG6/ngH/p/ci4yxbKRmlM+KqUGFLjjigG0xbMteL0lWl1xzuhyLBoDbh0TmkrRpjE9pwK+kfFv",
-	"1OSS4uc4ZiEIq3pxWC0UMCy8ziqsoh+WLTGtUbWZS6iIN+u/opTInoHsRXwhHPSWJIuRZZYr6vHtIAwM",
-	"ZKtVXPbhhsg43aJbGv9nwuF8I1vYWusRkSiro3Ox8qTK/zqGkOPYW3T6OokSqQC22v8I+7MRj0qVV6Hy",
-	"16q6vl3GuK7W2d1Beer1wOz79BefkeEdCqSuJpJQw6Pw2RgvHfoHTIgyU1hdbL4oerqgbg1g5A1tPr44",
-	"OYzr3ZBUwxd+Z+Y/ghW5q3G2ox4H7B1zLIJh/yEMbBnwNjq4su9VVM3Wtkj6rdbSKMfxCh5XIbMKyzP4",
-	"6ud5dtCLRKotkEqYyy8qYRsogp5kh/JXnqwDrYYgPA09J5luW1BNYdk19eO00vyrNfOjsrJ2oDQEkm30",
-	"KE0YV4QzpgNGAAmtG5X4cM5VkuruLaBzaePv/39ejCjgwmeGM/8X8OL/CawGODSw4a0J1fa9r2VPph/b",
-	"zm3bWhjULnzJ7ctHhGeflynlVBkPKk3TqykmqO3iSw0ewi81AlMZjRrCExgJQ6GalNmS6wiBlTYr02zA",
-	"dj9LqVRo/uq8tbieeUdNoVFw5875LihalWGi1RI7BpC7ACM9NIvvgiAM7HKCYaDnR5RE0vsjmoZsCXix",
-	"K2e8hY3fwEfbGKMG0eZhfAy9SG0MJm1OYH4pHKhODbGdEAvQ4mspo7EOrWMnxDclxPZUWsO2XRGiY7c0",
-	"UtJmtWLmhUkcrOdbDAktZRLYYD4uQxu8WCUXasDe8fEkz6Qa25gmbGBGEy6xlU8ixqZhDLCL0nDGcznN",
-	"U2SG8tjZyMp1UsMR0QGXSCIXyDPvOFaCl3mT8XgKTpZ5thSShWi/5pKZ7k9m/6C3ORdLvfbVVea2p0nq",
-	"11B+ZC1pONUcgGo+SWtCRilM+MiY/IJ+bklW/AkFLLb6c40HFzRm1kMZlnzcprcLNiepUuf+ox2H/j45",
-	"T2wz4+swc4wGOMmXBrIpk7LRp1PUeGzW4D5r/xnufGytkUT0/BXJUpoOgGwMW9UIbCtRELOOydjYxePQ",
-	"tDLEz47JmKapWFWGAeq2NO3xRaKvkspixKq01clTOzpt7MvWaMfMULHSXriWfAU0vGp5RAUdPZ6CTHtp",
-	"rjUpbGX5dTkWhWNkBCTWiK+C66p00PlQlTW+JJvRo5uvuczOAl/Re6RdyKSu8R32tniQdo251QRWCTFr",
-	"nMO74w2SDR3H9Gkgpfo0T8qG7rxqwYJFdmG5Sa3BSp9h5C8Z/FAeynZ0rKKwNyW/UXUcPLh8fd9RY/fy",
-	"pcCG3rrJx+FRr/99EShkaXxMAFRrd9PCai5S3V+3ujBXA9CqydZOT6/N1VD6juAi+cQ4k9J3ADKZcVhs",
-	"mkw96X8NmRon2H2P0DT5VC8agp929uniy56CdZjUt5FLoa4Zjdfe5B9TmxKLKAc90XRc2T94+b1RV2DJ",
-	"q/m6khyk9QsubGWFxwSv3r/hT8spmudUso0eb4AX+U2ecGZjmezWiseScodam6EuOc8V/hsMi2OdZGL6",
-	"thm/RDf4+gY5j+lxg48dz8K/dq6P2lIRdSkU+ujXu5dAPbXoyU7n9ptnSSdjU5YxnW20WQ1VsSBMz3Dc",
-	"rgO3O/+wjJI+MrnSMfGmJg2VBH5UxbU7pdoSqlCLmpwtj/ZNlUYq23jOaWPqSKrelV7ZO+FaEfkb/5RN",
-	"/JIW75rZYGMa205GN4ax7Vyw3YrtpdKr9jMZlHuMVPp0FLp/v65072+qtr2qEujUI6MKoRbiUzFQ8D88",
-	"PN6J5xxcT/PkGXy6xtN7ZJ+o17onl5hqy07zSa2CAdu19m9oHO3OJ9CEdG29zE0iTGsn82/Xldxlovgb",
-	"tiIcQpeK61Ka6ry6pa/VNOE0tfij+0+hkTYClHHZP8Gw339lEan062BnBLqyO6l0vxocHLY2v3IpOd6u",
-	"7OZwnKqHWru/Sbvt47YBmiAa0KP+tLff6b/8mobpdb3XpQ4147x8KroL491yvktykqaGHy5ID2SudIqh",
-	"5sraAmxmtzs0e/927dbrOFhK1e9tAKOgeJsXy2PtAtRG6gQL7pSu591aiPSEHEMvmey4dONTwKzezeS/",
-	"6mqB8J5jvRvE+zVrpSSlqmjB+xVZXy8fmYPgENRLUSVfemMNa0aVyNB4l0w5uihG3qjKs7eUeFKtczUX",
-	"DZICBq+bhYJ3gHq8jWI+L5OMyW0523h5hOtWaGx73W7MZA4U6vB+75kbHfjLg8eYLTUOjfPTXWRhMrpK",
-	"DqLaC/bqC3Mxl23mKpcbV1jgDDsXIZiXS36g5qw+gOlKo4KfoyFbkRgF8Nop/uIGe1zeoZ9Q2OArr63j",
-	"jo8w3pnCjJsWs8oWb7hUFQ++L0FdjUdUtdZzYBiGZqwy0jMVdsypnPtkP/xeuQGqvJNja2vKmiZQhIUI",
-	"TZP72kLlnA4ODodH01eHce9V/9Wr/ehlfHjgxYOGOtVbe8lUcQMAZroBxWI1wCRPUtVJeM1Nw1S0Z8y+",
-	"Pbud7pou0q04gQAKy0fVWun5riGp9qTxTi0dXgFS1iRb7ulrehVLEzDrPkfgQ/9zVJToPf5TW9C3+5eP",
-	"CvJjnewjY/z2myJLtvl2VVoL8WOQp+YUy5XY2Sem37W1yu5mVVvcXlmFD6GtELUZz5sOkYhmMWlLtP5v",
-	"HT3aej1B6O9K9Jyymu90ny3Q+LBiwIZ4Kyaq8HhDk7nPY+cMesFHOiW6PRDl6hi/piT/2QJEgqfrkVbc",
-	"zaUhzdkprhJGpzbqGxcqufmweKw89arDjUkpYsWbvA1ixet3F1YhoRhddNqOQ/PhBoGvkxpcHRoyfNBY",
-	"yqkP9WpQnf7gr53A3HzvVLpdtiwutdIvm2rGPGPFE2x9hZeh0kjhhSWlkOI9W3er12YZZ7hW490lRK4T",
-	"esymCWeSSBGSMeXrsc6/TdNaq8HSZTjNlUkn7kIVkdnbAzHYAgywfI8Npinx2lmVptihFWEtZ75NoGBV",
-	"ELazt0KlXAXRcrePLG7TW5sAUogXrBnfQQ1GzpXVBqEtV3tv2be/kLYWMGwqOHHFIRvBw2pViIfqvWlQ",
-	"gYebeVWoIhvrERGj3eON3koyzOcBLhlFeZZt7VP6qOakG+1Ii64kg4NDewOU6RpBbH6M6bJh+0C5O61c",
-	"dPXru5Y+V6vSr4kqfcOue9+8z15zkOm4sIHwub7sDHV498DVR+zcgW/HYFSDpG69sT1sfDw1FLzjjcP+",
-	"FzVj78B4qB6wphGLO6TDx1y1G26F3bZAn+85KpgNz9z93x8fGfvzsbhrRuPEH9+/3Qh1f+M4t+upYboU",
-	"ydoNoUX6A6qU8LFWhl0vC+O0aXJEmIyEQNzvzndag+rtKQ54wMegL2h7Gss8sa/8Qe9FvWeeL8bcQE76",
-	"5YbUh60B3ppS0XjvQdUyLeUdbZ5+6UrLzaOv3JRoL4w0TTNBzG32zCzfftiikpRNHmqmgWFToa9ck2yz",
-	"L6EddZeW0bvmaDXkZX2b9KswkEsA4C53iGB7hlLybiZWsfbDwgj2XkP19CY+LrnLrK245NSHgG2uylJv",
-	"wKK+ZRPhXDuaXep4Cu+opljg4F5Hp2krWiqssXVbz9m+RmRbPV038FKxZnMDnx9i5qFuBIaConYpbLfX",
-	"7W31LdopKgAKPW1/vOdZrLbhUEWBlRVvwObJgs7SVlaLQ9VD8RmLk50bcC3YQmS6UhW+wu5bT27ltLPA",
-	"2jXOUG2ipLW3pAS1b9tNaWyzZrAJZ91n01SsU4MJ9lJ6jq5LiBOP6bpU1Ft4TS5bEWELxUwVBcaXjYZS",
-	"rj7ytYhuazEN7N9YdTWfTpazofMa9mH6fd+hFNUnbaUyjdNgn17bnzZlU/VH/8n7wLPZDKQ8XVNhDrV1",
-	"OdUrRVq9nu3O2Q3Vhi3LZTmhPYbN03/Ae4KnnuzwcpEKZ7oMBLWcJGL2/sUStersilpvroim6dC2YMhs",
-	"5rUuttGvzk0B3x/v+B0/KeUoKeESta1TO9S3CqOy+PvfD3q93/++2vvDIhTojHWPwx3/3RhjQRFWaO2Z",
-	"538Ao2ockloCq76OmtXtfzjIsfYWjIew4l9sF/tfNPP55Y7/0ul08D94ut/rkV90Pr2I19Z6/bebq8sh",
-	"mawV+k/naPmqkFDjM8CNc6JWSYRtG9EyIu9v33RehYTDmfIZiRlb2usZD/eJmW2f/ILtPfNoTpZUzUNS",
-	"r7Kv302OoSwdopZ2lAOzZhhBV++YztbovDwu3ehNxicY0yZpItFiYQszSP9FbeNoLBYL/lPyg+kCRjnp",
-	"k7fJD6YjAPaa18s2eUxiSmz+kB3crhAtSwI4re/ic8nsBtKVIzdHbRIdbDYDoeS14Ipx1TnjkYhhAD3L",
-	"YFDbAiagmyi9dkEMgQgQP2ANcISWHRgBQPmMlU7WtRndSLuHOe/4Ze6u7FokaZrYvqU6iIzULoHqJLMo",
-	"qr0m49FCjrvkpDKPqZfXwUlBJF0XNfO2doXnadq9ww4SEg+RxSTneLIbsmeMfukJg5NAl9dQ37xZLmkZ",
-	"6xyDcUOPnUtcNOyu1CUdbI+OhJlU8gkv4tYxEZgNs9bMy7qALE0ixiVKYWPOnixpNGedASpueZYGw2Cu",
-	"1FIO9/ZWq1WX4uOuyGZ75lu5d3H++uzy5gy/KfxSlucFJSXSaISmwzpdJsEweNHtdV/oFK85Srm9WET4",
-	"j8Zm2Es6Y5rtpakz7FNBY0kQnOaiPMzWy0y4QYcXE8HP8YJNpk5hluLSXZxx0OtpjwK3N9gr9lntzdUC",
-	"PahaR/aYrbdvL6py8C7v9V5E/xKLCMkJBsCffNkXD2HDFrs6d96kT/nVdrf8vSt028BoMl8saLbGkRJZ",
-	"uImRPJe6nYqiM4nqD94sDV/tpckn9vdGuBu/wqDXK4XXrIvGBt4AfdP02LBIkHWOZliqbeKNc3BFHlvP",
-	"os5+qkfSZtS4OTzQ1oWZpiTkqQA/l1W4wKh/9IN7wVSWtCC6yUPHy4a1LoPcNuHkasn4W/11qX7MOnVp",
-	"FLGlcXh5AW4+fRy8YeFmxR1YUhs5AP6W11jaQpVKfkPOrt7471gBslumNOHbJnqXCRClLG+Zx3Ci0SRP",
-	"0ngEGtoXw5L+151mSXfBg6eaqoE2DRyeji0WQCCri3340cUwTJ2u08Yc4QAzGili7TbnUABeaK8R2cCK",
-	"1+azx6GFXU3TCQEanLw7J8jkAXf/clJnlWZjQ2IFwU5nYJnaM/NIP+xdrpTeZtcyH+8ZXGIyuLI2i84n",
-	"wYJdNPnKmqKO6BIWJ0pkILqWKQM1Fn7H8KY0Q6R+1qnTrG407B91bnojf9jkov6UcbAew404JGpwevZa",
-	"1yCrAjgfzoPXVvK4a8xoTz9UVl6eJ+PMf9Lo3m4Wgge9F8XtKqaNgDbd7W/zXEmsSgP9UXuMrJpacWOY",
-	"+/V1v2T4Muc4d1H1T++4p0W3mjOubQYHC1TP6YLFpOw6cSmJmD8knUtH630bqFTEYr6hGC4m8cvheqTn",
-	"IQSIt0xftjt3X4arxmxbRam0UidBPxUlTwWTGyWcbo4GJeFT3yRsas+zr1nDFWe17t0k4aFLQtUO2lwB",
-	"PtrcaJcsHc3BjoyLMnXdg6J+PY5u6sGFuuO1pgN4VZO16Gw4XxukPkQ71Xtx9w/8IHRN7BbsMpzF3aKl",
-	"+/0UoHVp1dZ1RoBQkbu6HohqJUjR1P8TTXNWutgfHUG2RKucWrLjVf3V1pyvMOBSSbYJBrUL/R/CIDXn",
-	"WWyEkndXN7emrSYnpe7C2MQZSDkmemGbOxg0r3ZO5UarYsPU3UZg5sBVgwVDd2NFfXcHWNQHuL0TtZ3Y",
-	"bIuqYw1mf/iGvKboBdSgQLQ5x5Da9/Vq2in9UiiQM/r9/e3vv9emfbVf2X7/xfYvb4W4wBQB/OBgl6lc",
-	"0sBbFif0FgQwfDwY7LSvP+vb957K9nQi/Kp+5YDYYFslDqh9VXUeuIferGZOeFa6GVFzNxbdm1IQ06ap",
-	"XOVimxRZ0Yqug8RT/Wsd2sPyBe5EZHfc3Tep3W1FTxcr851vC0w37WSitoalUlx3xdO1c39NM7ow0fr9",
-	"waBLDAnJOy6muucyuvWc65tIAPFkjf8PiRTGQW6r9TA85CpUsQOJXZykSezn4uhGbGbieNniozn5o1iG",
-	"nuJX5huVyzw9vGPbbZwmp+Br+Md/fy4guL5Bqkr40t5c2MoBqjX7Deavy9WtO+WNg/czjVS6trRfertk",
-	"J8+pNKnCSFt0Aop7vZ0q+R1Vd1wTStjr9SyvSDHL/fvQx0hci0sPUV0kUp2W9xgGSwpsQDFzM6sP6MUr",
-	"e69ReQHjE/OLvqFcrbQMbZSuxVa6vz66wdKqOqy5FNRhF439uLX3peDKD+1O6FoLZitOXBoJXouGGnVI",
-	"IiHSDpiFobvrFN63bRpBOcd0Ih0vE0U4BVDwjmscXOsbMZySa6L8xc0E5ppnkZq236j0j/fGFhm5EStY",
-	"iLpkWcS46jAeiZjFwzs+3gCGVSH/dfAmokuVZ2wM39esg7F9bc++1GBknlZ62D4KvYtPNYqH/4AEsZUY",
-	"1t0n6om/KhHdzMWq1gSgkYTYZ+es9etmtzb/F1GbSjIu9Lpxl9zoeIENFmgHGOUz5n5rNTU3kO3MrOeb",
-	"6ie/tmpS7om6xap5SlvOf9o9z0E9BgO14aMPYuK6xYZFastkTUqpJX7qKndo8ZNXvX2HtylNiFc1lq2O",
-	"G9uogUwZi0s+oGOC/TKKe8jt8zvuLkq+YSDBuO1PaqrUREakOAZjWgnS7xGJzRysv5PMabbQpGyUaH27",
-	"jFOlyzWDibmBytOKKdRw3WzCjYGP7d1hQTA253Hc8UoiR1nmmhtPxsbzONbGpXXmyqVIUq33AUrIR1pW",
-	"ulGR6+DybZhXtSnSr8zCqh2+moIAlR5fra29/mlmVZjOte1VxNq7VrUYWkU1kz8qraRN+w03jCyPLtyW",
-	"fbuhH97YopFvhn82sbkZ8XK5mQL+LJqUakox97B9d92PNHVtGysttWVVlSQP1wii6/J3uqgAmzk28jrQ",
-	"yJ247pKzjC4M3mCRPK2VCZs0IYM2oIc3jKdvntOoIITFxVSI++ONxiyVbi1G8atMRmPPVD8xmqp5aOPx",
-	"DutcBFx7+koDYWTl4ePD/wsAAP//",
+	"7H1rd9s4luBfwXBmTvWDkmXHzsM+e/q4Yqfa0yk7G7s6M9POSDAJWSxTgIaAoqirvH9n/8f+sj33XgAE",
+	"KVCSYyfTO9sf6pQjknhc3PcLvySZms6UFNLo5PCXZMYrPhVGVPiv17wsRXXOpwL+lQudVcXMFEomh8kb",
+	"VbHFRE2ZmQiWKVX2crWQrNDMqDI/YvxGC2lSNlYVvjKXkk9FzjIcs5+kifjMp7NSJIdJNhHZnZqbJE0K",
+	"GPs/56JaJmkiceaEPknSRGcTMeW0TmNEBe/+x1+Oe//Oe38d9F59rP/sDw93eh9/GaS7ey/u/ylJE7Oc",
+	"wVDaVIW8Te7v0+REzITMhcyW8Q1eTQSDBTA1xg3k/v2UzUSVCWl6QmYqFzlbTEQlWGHYRJW5ZpyNdkbN",
+	"Lc74copAtluccTOpd1iPnaRJJf5zXlQiTw5NNRdPuut7GF3PlNQCD/hcmX+5vDiHPzMljZAG/uSzWVlk",
+	"HOCwM6vUTSmmv/9ZA1B+qXcE4DK8KC2kpmJ6Iyq2ow03cw1ocFt8EpKZRZEJBEVVKcCqvwQfNt9K0mRc",
+	"iDJPDhM7THL/MU3sn4f7g0GamMIgOGHKG5UvYSKpDMNd+P3OK3mYi6zIRXVoN3AolenhJu5DiP5TJcbJ",
+	"YfKPOzUZ7NBTvfOOviSwreJGe/qUTbhmN0sjNLsRk0LmrDApbhAwwgIId5q67366etN7yVSF/xbaiJzl",
+	"QszgvQmX7Pl+H5Z7rswVvxPyCY5JG1V5jB6XQpjvNAMIC5YXOa5J8yXMbgCdjVJ3+Kr6JKqqyMUR0wI3",
+	"xvgtLyQcrDufg8Gz5vnQXIVmam5gykrwbLL+kPCT3lzyT7wo+U0pnuy0ttx4IZkppqIJgML02WW47SM6",
+	"RpYrAefIJryaAigmgueWdb4Xplr2jsdGVKus5cMEcF4xru9owBQm1iJTMtf9BqPzB7mbJmNVTbkBupHm",
+	"+X6SJtNCFtP5FB9aqBbSiFtRARgIc/7MyyJ/JOZ8qJS8PWQ7wH6mM9NFztO5NuxGMG5YKbg2bDckaftx",
+	"k6b39po4A7xPaOPo4xMufiNd02tPTdhA1IzLvF5JCqTKmReSjWUiqV6YCR34I+nUwWEqDOMsF2ORGcAR",
+	"u/sjlDXAboSQrFS3tyJv0mLAK88kCA1eMjyz9dAs7LtPAsxjuWQKAMLGvCjnlUAQXSn1lle34gmghCc1",
+	"5Us24Z8Ee35w8Ow5MeAQFvu7z+JywyjFSlzJWpAYpXr02lMjmF8AwuUneSfVQtZqySMBdK5YNS89z5up",
+	"ssiWbFyUgk25ySZCMzMpdKDXdNE1IJq0owGDbI4W0nigxzRF9359BHafrKHzrIH/nN7vhWM/wUFsBZ6m",
+	"1ge8AMUHvFSJ8VwLzezymJKAdniOej6bqcqI/EeRF/wKt/ZoXH9Nn/dgOOY5bTAQDNDE+4MQ6H5RbAqr",
+	"YgjxDYD33/Twmx6+/FRUUC8DaGFaaF3IW6cLKbOyN2S+xpEP4CT3QDkFPbyQt33U7O0CYH3HVugA0PO8",
+	"gMF4+a5SM1GZAnTgMS+1aC/vQgpkWSJnTuSx0888M+USzhlwZkRgHqVspOYmU1MxQvwY3VazbGgfgkqh",
+	"2UQtgF0DGuVH1lQg/YI2qlV6LREHCWBodWiLaaLM2ciqw6P+tUzSZBYs/5eE1zvMxZjPS4PqQMSWmaMC",
+	"avHdfkYLAWD+DChFmz6yc1faoLkGC91tmDNRZYR/JmVkb3f/xf7LZ8/3X6zXUFJn2EX0IwVzcn1XyNuU",
+	"LarCGCEZHnlNkKzQfXYuRG2AcUfGNQRLviRt2rBKmKog2RA1PR9rXQHQs0IXSg5J42pJQ9wN6XtsUZgJ",
+	"rk+DhQmaRbAvwCN3PlJ8EhXT8EyT1nnEOLutuARShi2hKOFSL0Ql8npMsLufD5juM1R/RQXjTPmd0IjC",
+	"3mKFj9FUb8LlxfhZ9oof7HXBZdj7+Mtu+ny/CxChEGsfLjdswTV5AvI+2wVVeHfvJcsmvOKZEZWmA7sR",
+	"tw5UnJUCVgE8IC9uQSP/fp7fCpOym0rwO1Eh1Go/BK8E0xMOILlZMkDixUSxuRY1hABJOo30xyNDwAji",
+	"zoXb9+9es0zlAlZYGE0LIktjNBVmovIRe3dxeUUgAGMSOUyRi+lMAd8bMVPN6ai5ZDAcwg00ohuQUDPB",
+	"DSmGQgIR/iW5+FOSJq+Pz1+fvn17epKkyU/nfzq/+AC289n5n4/fnp0Mj9//8NOPp+dXSZqcnB6fvD07",
+	"Px2e/uvr09MT/OD84mr45uKnc/j7+O370+OTfxue/uvZ5dVlkibvTt//eHZ5eXZxPjw5PT/DD96fXl78",
+	"9P41DPLH458ur/DHN8dnb09Phu/en76+OD85uzpD8/34+4v39Pzip6vhxZvh++PzH05xlWc/vnt7CsvC",
+	"x2fnV6fvz4/f4qPjPx+fvT3+/i28eHJ8dTx8e3F5SU9+uvrj6fnV2etj+OxjeNTNz1YOb8L10MM5Ww7v",
+	"xLLBYaNi48NEoLaLHjFAuYxXVQFCRLJgMHYnlmmTUIHIl7WsOUeihzfuBKKGKMcNTCXHkF31jVKl4OjY",
+	"CAzQuLiL4WHFF2DBzL0uRKM0SWP3YDCIU3o43Hu+sF9rL2iQM6WWJReScblkGdcCGJPSVhQGKthESTWv",
+	"NFJwJXh+yEbI5nocjOlRei3Df/emKIM/96a6F/uZT//aa3wOP+qJmpc5/Q6/wHZmovXztURZbr+ezfXk",
+	"hmd3duCKG1EW08L0KqGFGR2xUc4N6ADlgi8t0yWXj7brH9ICiIadF25IXy0KeS2VO3QHQQeZJdMGvhqr",
+	"qs+uFsqLN24QSuI/57xkN3ODuASwtcADDTUnpSFQK5tgcmd7jxI8xJVne/681c3PIjPwTs184shEIv07",
+	"zYAJg2ZcivxWpGwxKbKJdyORbCYe9x2YIEhWfXbl2Rm7nfMKJXtVGMF+czbu/Qhq+W8ZMbt6HcD3UoYE",
+	"aT/94dSyTDEGu1lvRTqFvFFzmQ8b+tQDdKgMaNmLdWe/3wiQ+Sh98z47vlGfBNtNmVZTgWosx19ABpeA",
+	"60uS6KjJbqtuvRoMXuy+erV3sP9if/Dq1e4mpYugHt/fH6+u3tljSVklbgttUKsA46ZJu8fSWz70vtdm",
+	"+ViAQCfp02QiP5xetUTrP/zjP/3z9Xww2Hv+3e9+3/+P4ejX/zXovSIp2/v4+6hgnRbSndJw2sHTyP+E",
+	"rrxCsikunlCQS3JJuMPLuGR6nmUCDujMtFCUeNJ3TRTaGwy+8EAGsQOx9sPqRv6oFg08QwvCam5SWc6K",
+	"iNdnI6nMcFapTGgt8hGcBhzmzh57f/rmp8vTk+Hl1fvT4x/Rivrh4vjD8b+xG1HSDNdSm0rw6REbZUpK",
+	"kZkhgE7NzYgVMivnObqwJ1zmesLvHM8upoAacwNDgkKHrPCIjUyph9bjgwvhjhVdywyYyxjMOgFffRIV",
+	"6MvAPWXwjZLl0qn0odYMZzUR5eyIjazWN1QzIXES02Y+9g3L/qz+Y7eVpElro/UvoL/b9bZ/1KL1XlYq",
+	"ei1YPqBsGf6rcTLwPZeZKPHPcBdN/SS6mBVSmFXiU6HmepiLki87qWHBC2Pp4EaMFdqfcC5O3zgRmaoq",
+	"UYK2yH4uUNG+rdRCs3GlpqxokvHu3pOifyWmvJCFvI0u/4M1lEsxNo7v+mPOBc/LQoqUNgcMloKOhqwb",
+	"4EhSHLEB4FoptE6BRU0AoeyQjY29HHwxYfdWn8V2Ggj9bl3MiM+mqT19p9kJUIxVzID5AnH3YBzYehBs",
+	"YJmaS+MPDkSNVRSYvhMLkbOsVNndSuiixrzLuUzZ4Dk7V5/Y7qtX+2zw8nD/1eGzF+yHH68IHG+FvDWT",
+	"5PD5fgQnyczOh8hdHqY0W59LYAqjA8UFY9DnE8jJgoy7iH5sZ1qV8oEm9sADCGFM55CyuZzxClQs9lbJ",
+	"Wxe12zt4HpqyhXFnwjWb8hLwyxplHuZ7TbjuD149j0B2nTGJktsGXxtL77PngwEI5FevXqFaCJwe6Jxr",
+	"djAYsN+8f/OavdrdHbD/8793D37bWBeG9NbQw6tXobIxiJD3fRjO/kszzm0VkY8RLdO67b4Hje+Bvrs3",
+	"Db+dhp2TY5MpybhhSlI8OupF6wCue5oywbMJQ59RJ+6h57x2f4ROBad6WUUoiJzef0yTwgjigOucqs6h",
+	"Ser6GX2yi4xrWkj3bw9SXlV8uXIMfrcx2H/Pszs1Hsch4fQhlLAoVqxA4aS5kuGzKGSuFu4ROakkeXnl",
+	"bzI+S9kNGCkgejWbzktTzMoCyEdZpQv0Gtnb/e3qQcGHnXKOXJY0u5MJDcn1tIpbxmfdCiivbsWmxTzp",
+	"akhux1eDnjDHF9zpLK1GDABWFZHX0Er/qfpkNWA45Ma6B/29YNm5mt+UQSCBLCSnpq9Xz2HoGGSeFCw1",
+	"enUoFwFISOe5WZL0JLxFUwYwu2EBbAUBbSpuxO2yW7MnxUyzvOILSbPWywFzWIDklmGQCfj2eF66k2rK",
+	"keDBirqYJp974rMRUhc3peg5jThTUhsuQbEFVYpXOCCxnYKXSdoaFJ0N9T/zQHWsf42gVPKxzYU8eFJP",
+	"1Z6mPPo0DtAjeZxvmWxyjDIv4nwHHRd98xTCt7GptLbYnbPGEgmGebyljybjoTVJRs7N7+yO2pHuZ0mv",
+	"pX3ZhYJWXrVLaLqKpoKDoer8PvhP/Cwa+tF3QzSMhh2kdjEOltRnmHZSGBsF0EJqsZqF0qLFl0/LpKzB",
+	"s0nKfU+vXRpQlOEz9PVv/IreCgIxm75wsPmgqnxjAKcFTTi2Im/5gnyQEvDHezZ99CUXnVGWiGf1tuK5",
+	"yLc5VvJosFJlvKSwtgsIbacWd5uPrbmAcZVK3gLehOKffF6mWsZw6MXgweHCKPKsiypFDicwI5qH1Bn0",
+	"iZwBReCjs3kCvpCCncrbstAToCojrIpZz9FKoNI7z8JcqpVpXRLG+mlPMWiwgKEpUJy6QNKs5JlP1bgB",
+	"vriqoT4kZytYb7K1pvoGBjnFlKP7tj6aJpNCmm04FlCQYhMh8iOmZpQ2B2LaTEAQEmts7C2RYjGsvSdJ",
+	"uNzVKD8so3lUrc8jp9PeylRozW/Fxs1sRpP3FM6V7MWATdFedK6/PUBhbthUacP2U4YWbMNDST4v0t2j",
+	"SCXFZ9Pt3Y7QT9PZDZ9HCWhvK+J+GRD3Xoy4aR/bLSzIykZmZ6OeJpu0Det1xF0JbnNuNuDgcjvUSyz0",
+	"43Otc3LFsL7l83KuLuvGW2AGaetYwP6vWuGOg1fPvrJPa41DJbavG5EFx0eS8TuNwmRLMFO6QgzKNNpw",
+	"a2n2oSWguQazfqyqiBDbe2JzrcuZ0+TxbdeOVynckfMSsznUvMwpC3IqmuSJKbbdyz5o+HD2B9G12iyy",
+	"zUu9w6x3yRaqyluJNpuze9scdv10eHY4nxr7zCnUrZvzrs8ZjhWGrLMsuhxE9BC16VrgtrT1rgFALthY",
+	"DuYC8GxSq5MkxIuKqaodk/9Ld4a23hk8SbJ2MM5XzNveVqMILbz7TS4uC+2opUjWxft5DKk/OM7q8oqA",
+	"J2mM2ttEPgz66NUDthGfYcVNoTb4Yey7lqBpihU/y8HWfpZu9+WZGx1japhioBWbcunTTdpsbl2dQdzD",
+	"onLR4Vvhkli6g6U2amaTIygK6+xeAAvx9UZmmtVlamq2OXzbOjdIGtcf8bJMPt6nCSxqOFZVVEh4G6dA",
+	"ibrUuIeYYXPQIRPWggsIQHRM2zgXBEopgN9Xan47cd5rtpgUpYPQhJdjXN/mhIG1qyKXU1xoAtKQq5AC",
+	"6poCGiLvcms+FCgt2kWEWkO45BaIExhW9KxU7H2nfTiYjdR4PErJTrIZR5wCha3MUBfb3c6N5t7GUG6a",
+	"wLkM7d+AhYB133svRgdnyNnNPLsTtloKkdZr+j7J86hJKFIx8o5gCB41mFXWlPEZzwqzXOMCtTNTAaO0",
+	"Lmuj7oRsn+9WXClT2nTOVmjrXIW3dDDTEbGpQmKir1XTuhB7jeNVzassypOU9jv1HhI2Qr/JKHUrw7zz",
+	"77Tl1kRtq2VjrcK2liMWXt0Wd9zLuAzEFILG+mh4A2zONNTFZwTclJfNY3vV3wZ0LUK0y0hr/PGwjZIn",
+	"4mFcrK7D8RZGh7mAAWW2MbosRTXEIbuETzMfBJN8tGY8z1FRAwaAv8MQDWAOXAIBJ/rCN7pDFGuI4IFk",
+	"53Sxx9KenXZoKwrjp9GYGV3OTjGwn8EJ5WKmNEDqpqJU/Eb1wlS1bLPdB/GGLVNUI3DYapooSgR8h90s",
+	"KcfWGhEuA2HeQId+M3kyrLEAuWyMXZDLIzrci5kQFo7DmL8BV+YA3WQjFme3ZST161YfR2YCCuIMaAWP",
+	"tQsXQbKTMQkEEgCAzUBxw29b+ul2x9ChDuOsaOvYrbfn/YLJWuyLZm5wrxXSWAFP46wsrqZNdhPjfa+d",
+	"uRKLPc14ZYI8Z8oFo6ReUMxXudtU8E72T84ueAHNRScmW5hzvBoM0C7YFRFyakxnQapE3H/Y2SUBttfC",
+	"W6MqsS3WIq8n/dx9Z5enEX91IWPC/LIgXZhiWoVmWrWSagZ7z3u7u71ng6vdg8PB/uHg4N+TEIu4ET3A",
+	"+6Qj16YjJTPiZPCxmm3tkrskCPCsREYR1G4NDgCpxYoY9p0E8a4YyiiWK6tJ8nZl28PDilvGEa0yp0CZ",
+	"uy0+ieF8VieOYi5nNm/Jj79HGxuE9V8TXmxk5DVUXrAwQp2XKtW+Rthx2zgj5nYGCNbyZXyLyOMThRo7",
+	"AmJhBKzPRppPRbswaZRSUw5XL+RUGUyG8n5i6lsxaoa3RpgQCxDELPD6ASGXKwcdSTUUvCqXw5wbbj8q",
+	"JLt6e8nwdwa/H7FRJWaqMkOb0a7xTaxzoAfaKeFCp9dSK6sBo/VqPYfjlYKVvySxTT84rhcdZFu9Kv7t",
+	"SqiwASYSYyE4yLTbOnoYCRfW6Sqk8mBdQ2G7LM2EmpUCiximfMmyCZe3XQFGII21IcbDeFxkbzAYWI/P",
+	"AwOM6yOKoaxYn271FUKM3yCm+GGy7LMrm0p2yEY2VDhKV2O4FAlr1Iyl8cMoMekYizZUOczVQtKb17Lx",
+	"qi82Eq5Eij50GQTkiV2oKrfNiuazjtSzm2WY/ITWQotYG/HALamrDps2P/a7sjUUPKipCGoobNCvrpKA",
+	"d3EkTkYC/FvzsRgaNaSqpKSdpU4vmYmgD4dYNZ6kPlF2KD5P+FybcEISXkapIYAT9TkK0WKJk11Lo8DD",
+	"aRbN0UDlHYYtjz5+UVHEAwLEKQiUG9DbtRY5AxC7+p8WFSJLoFpWW4btpvnbCTJviir32Wgu4TgsGTkE",
+	"ZmNRlk6vQG3WmBXVJZk/wAfsA9M0H/xB/9MTVRlRDc2Ey2GQJVDjjq8LIItnUxx7Q+C64aehyiyeA24d",
+	"MV5qtU5jekoFfCX536rJgeLnOWYtCJt6cdqsGbAsvM0qnKKfhpYYaVTrzCVUxLv1XxXktFcgexFfmAS9",
+	"pahyZJlhcT2+naSJhWyzoMs9XBEZJxt0S+sKLSScb+ZqXFvtIgrjdHSpFpGs+W9jCHmOvUGnb5Mo0wZg",
+	"S65I2J8LfjQKvmqVv1Xg9fWSx6lwZ3tf5UnUGbMf019iRkZ0KJC6RCQpwaN231iHHfoHbLSyMlhobL+o",
+	"27ugbg1glB0dP37xchjXuyKpDp/F/Zp/C1bktsbZlnocsHdMt0gOd+/TxFUEb6KDC/deQ9Vc2yGJ3lpb",
+	"JeU5Xs3jGmTWYHkWX+M8zw36ttBmA6QK4VONAmwDRTCS9xB+FUlAIDUE4Wnpuaiog0Ezm2XbLJCTRh+w",
+	"tUkgjZWtB0pHTNkFkspCSMOkEBQ7AkiQbhTw4bk0RUmNXEDnIuMv4l7Lp0VXaNQ7Y4Hj4UxTfoc5Orws",
+	"06ZJr11pdl7XvYKiRjCeHrGBDV1yn34B/FPl4lqOeFliSQJlNlgCLIwpu7IL2DGpgWHjqinPKWKifWoC",
+	"yiJ6SvtfMecH/UE0r8Xz6DhTruMJ/6/JMiQhH4m0ku2/QJb9/8CqQcKBGNuYm+7e+1L2blvbbd0Bbw2D",
+	"34av+33FmNjp51nJJTfWA83L8mKMuX7b+KKT+/SXFoMyFc86Ij0YVESlpAjZum+ugUVLC9u3wTWSK7k2",
+	"6D6gFMC8ncTIbc1Wcu3P+Tqpu75hztoMmy+w6wSDZrzKr5MkTdxyksOE5keURNL7A5rWYgZ4sa1kuYKN",
+	"X8JHmwQLgWj1MD6mUaS2BieZY5iqCwdKWTauqWQNWnytFDynLAVsKvkmQOxI0Tps29dzenHFM6NdgjAy",
+	"dZuD2U5dOQQR4ZMyXF4ELoMcBlhwmBJgr+XoZl5pM3LhYdjALS+kxq5IhRrZ3jvALoLhrOd3PC9JuB15",
+	"H4PxTelwRHRgFprpKfLMa4lF9SFvsh5jJdlsXs2UFina/3MtbCMtu3/Qe72Lql1G7Iuc12ec0msoP6o1",
+	"GU3NdIpmas7a3JYg4vrA9IYp/7wm7/OPqKBg10TfwxHltfXwpkGMwLbJscpEw3J5sOM13nLokR17Ys16",
+	"jtCBweYzC9lSaN3pE6vLZVbLmZ+0lY/0Psq1kVj0nNZ5Z0QHQDaWrRICu6IexKwjNrJ+hVFqu0LiZ0cM",
+	"lDm1aAwD1O1oOuLLRV8v1/WITWlLeWhbOr3cy87pgUm2akFezDWpH2i4tlKyajp6OAXZTt2SNCnsCvpl",
+	"6Sq1Y2kIJNaJr0pSgT/ofGgKWF+c05Cpj51Pkq3xFb1v5IJnbY3v+WCDB27bmGVLYAWI2eIc0R2vkGzq",
+	"OWZMAwlK/SLZL9TE1oEF6xXTsN+vxcqYYRmvvvwQDuWaYzZROFrd0Kk67t370ofYUWMj+JnC3ujUL+X5",
+	"q8Hub+tAqyjzIwagWvrrThYTVVKr4ubCfDnFWk22dXq0Nl+OGjuCt8UnIYXWsQPQxa2ExZbFOJJJ2ZHp",
+	"coyNDBkvi0/t+iv4aWufOL4cqf2HSWMbOVfmveD5MppHZct8cpXNQU+0zWv2D1781qorsOTFZNnIsyL9",
+	"QipXpBJxYTQvwYlnONV9iBqJWw93YNSpYpFwcGfF8cbi0UC5Q63NUpeezA3+DYbFESXp2BZ41q/TT768",
+	"19BD2gXhY8+z6LqQbUvNNhSXnaO/AbBm62qyx9aPuen8fudV0avEWFSCsrVWC8saFoRtv47b9eD255+G",
+	"KBkjkwvKKejqd9GohUBV3LljGpEDrxZ1Oase7NsLRgptPO+0sSU5Te/KIPRO+K5O8R5KoYkfaPG+LxD2",
+	"+HGdeajHjuuMg51rXFuaQbM1zF7YrqXR8qTW/XfbSvf+qmo7aCqBXj2yqhBqITEVAwX//f3DnaDewfU4",
+	"T6jFp/d4eg9sufWa2pvVbksgLVLBgO06+ze1gQrvE+hCunVt4W0i0dqm8F+vwbvP5In3vkU4pD6r2aeE",
+	"tXn1mhZh40Ly0uEPtfJCI20IKOOzp5LD3d2XDpGCX/e2RqALt5NGI7G9g+dr+4j5lKZog3t7OF7VQ609",
+	"3u/etcRbAU2S7fFXu+PBfm/3xZf0nm/rvT71qhvn9WPRXVnvlvddsuPaD88GIHO1VwyJK5MF2M1ut+ib",
+	"//U617dxMKh6GKwAo6Z4l1csc3IBkpF6g7WLhkqjN9Z0PSJHM0omWy7d+hQwK3o1ebK5WiC8p1jvCvF+",
+	"yVo5K7mpuxl/QdbciwfmcHgEjVJU4EvvLAeuuFEVGu9aGE8X9cgrBY7uwpdILG1uJqpDUsDgbbNQyR5Q",
+	"T7TnzudZUQm9Kecd7+HwjR+tbU+d22zmRa0O7w+euGdEvNJ6hNlmo9Q6P/2dIDYjLnAQtV5wt4jYO85c",
+	"X1w9W7kNBGfYup7Dvhz4gbqzIgGmC0KFOEezAUb1KZJQ2F0c4o4rOvQjCkNilcpt3FlHGBdk4T9I3qyQ",
+	"jhZGr6QBrRLHk2D0EUzCl85tvOqsWovgL5/v23c2OIjXIba/aitAX4/UhMTuWaMswnoJZyWXmuIs9hod",
+	"i+th6lYLZzfj/masRgXIX4CrNPqE2JjuBSW2vQ3GB22BnXbm/r37RejpFx7D03e2Futyjfnv6rV8SlqE",
+	"L8/ArMqH3Kyt28JwIa9EY6QnKuCacD2J6ajwe+PSt3AnR84nolsaax2+ZLws7loL1RO+d/D88NX45fN8",
+	"8HL35cv97EX+/CDKrzpK06/cvXL1pR+Y0Qp0iFU/N/OiNL1CttyJwmQ71j2x47bTX/JpuZF3IYDS8KjW",
+	"Fne/60ieP+68Ro/CgECXJFrCNt62Pbm2gd3+UwTo6M9hXZX78E9dDe/2Xz4oGQVL4x+Yi+K+qbPhu6/i",
+	"5q1UFAxGtpy3c6O29t3Su649gb+G2/WzaKwihtBOYrnKhlXHXcarnK0rqPhvHeXceCNJGm9E9pQ6pdzq",
+	"8nOg8cOGvpHiRbhoauKlbPYKn60rZZQcUunD+oCpL13+ki4cTxbIVLJcDsnAtPcEdWdR+Yo3SmGmS1Ya",
+	"NTiweCw2j5ptnclTaiG7vGJqIdvXlTYhYQSf9tYdB/HhDoFPyTdesUKGD5p1mKLTLgCnNJ243oQ1ONGp",
+	"qEO+ru+xo5dt1fK8EvUT7HaH9x/zzOAdRUHo+04s+82b8mzQptbGcCB/+UEuxoUUmmmVshGXyxEp2GXZ",
+	"6i4a3H/VXYF47O9QUpW7MBSDgsAAw6urMJ1Ots4qmGKL7qOt2ph1AgWr//AGCydUwmqnNdd56foCzaUN",
+	"dDZyTVsw8i7XdRCikTt9tRv2HS+YbwW2uwrLfBHYSpC7Wf0Vofpoul4S4WZRFarOGnxAZHP7uHi0YhTz",
+	"zoBLZtm8qja2Jn5QP+KVDsR1IyKwVax8s41imMvjso11XOs3f42dzwL48kbFT9Wd+Euin1+x0eZXb63Z",
+	"HQw9qm0gfE73G6IO7x/4Oqitm25uGTTtkNRdo/9MhWRdj8eWgre8ZDz+IjH2HoyH6oHoGrG+Nj59yO3a",
+	"6UbYbQpIx54jb+qFRabx91AR7XiG6S8SG5Q9LJYdY4XvBc+LeL7K1UrqxlfO2/DtdmwDM926PLhO50HV",
+	"Ez4mpdm3q7FOyC6Hhc2wSdTd9vxpbZLI+pQdRIQj0CvI7sayb7xy4mDwrN1OM5Yz0UF29HJHKs/GhIX3",
+	"5FiJSy2Xu+IyqgDOKeN4eZYRZaltJrG9a6mNBHJc3MYRwHl7fLfHlQvAt3HaxKKdZ0azCUg6KomoWzwF",
+	"Jqitymx3R7K77Q16n1/8abb3P/n38WbW5bjbyiAHY6MVjDWVtrrtdIPb3BUSPp07zt70GD8l+5AaziFs",
+	"WpcP9wf9wUaHFnJHN0/q0KJun4QAjaNmQy/uvK2n6VwJUjxXcTK4iDmClOH9vu6aY9vqGTS11U7P4Z29",
+	"a7Tq0GrndhoYtlR0UagWq9103ajbXHSwbTpsRwrs18l0TRM9AwBuc/MVdhIK6iQqtcgp5AUjuNt4zeNb",
+	"z/k8Wru2+mruGAKu87YHHW3rUsyITVAVY7O+tMu7tq0j+2bJ8mKMupepmSN7g4GlqUIzBB3RufKVhFIs",
+	"yLkLa1FlSRfAbue/8H3etqmKrWMQ90E7uHj1i9uXqUsoKdMCL6Zz6QiYiRom2WMO0hh+tM0AUyvti4oV",
+	"uT4KfE441LVsOZtCRwJOgSOSGcM+BBdLqWppV7Navd3udlTLs5hoAkkUlx8kLojfb9BHPC+2jHVrpcTJ",
+	"8LhKAhIjGvGxLdWDnT+9fCFVbMP6L+GlGq2+gUyqxVEAoHRty8PU0nKcUdQb6OAWqmZ3DU/pKssAe25d",
+	"axEcqp1OV4m82LofKaE+bg6++kgyhH4ddnVjwgW8hw/oklrb4VE7QiqoHO1opV/8lC/R9r2x1Yd9duxU",
+	"4Ju5YVKJTwU1NytByacgjL6Wn7gs9MRVQdtqEiRqeiLysAyOEtrabY/qwaNBjEe389zaMtk2QaLZPZPM",
+	"+SJAla/bRnPk0n2xEXvbid9VZdyCCTbRfIp2m0gID2m3WReKRq0ZV8rpOgTY8k+URNYUDcumY9eErLtm",
+	"BJQp6+ZrOfmruTj0YaRdmH4/dih12ey6Gt/OafCuBteDoBRj84f4ycfAs9oFLpyuq6KYu4Li5rVya8Ng",
+	"66N1KzasmIX1xKk7htXTh08LOY6UtYXVtVJQ/SraDEXmLLSQWikttNWUNeNleeh6b1WuZMzyJrp72nYe",
+	"+MO1vJbHQXK1Ub7CzEU5UzT7ySvwu9/tDQa/+12z6ZtDKA0WbMsFfS1/M8LkgAxLy3fs89//rLFvZKvy",
+	"Bht62CycwCEMBzki9/HoEFb8q7vJ6FdiPr9ey197vR7+B0/3BwP2KxUCqnzp3Jn/cnlxfshulgYDahPK",
+	"oUlBTUUnMm5cMrMoMmzdja4y9tPVm97LlEk4U3nLciFm7oru5/vMzrbPfsUW7/NswmbcTFLWbq/UzidC",
+	"9delJNlRDuyaYQQqO7a3m2A0i3yo1hwbHVPeUllodE2JqR1k91lr4+g9rBf8p+J72/6VS7bLfiy+tzlg",
+	"eN8QLdsmYKsxc4nPbnC3QnQ1MsBpuo/ZV+FZSDeO3B61zdB0aZiMs9dKGiFN71RmKocBaJa9vdYWsHLO",
+	"pheST/oQiADxA9YAR+jYgRUAXN6K4GS9S2WlXpDmPBgA2DjFICswa0xTgckLmt3wO0F0NNpBT9ZfR62q",
+	"eCvklb2mBsa/ludzfy3stCjLwvXGp6wl5CagooAdYEmA3PSj4VSP+uy4sQ/biImyYRTTfFk3Y3JFvXJe",
+	"lv1rbE2mEUlEzuYSMWdFto1Q57kRcNIYYzmk293DWt8RZXuNOpo3nuOiYXfBTTwZ16KnYSZTfBKgR1EQ",
+	"HmbDdH77MmlBZZEJqVHKW7/o8YxnE9HbQwV5XpXJYTIxZqYPd3YWi0Wf4+O+qm537Ld65+3Z69Pzy1P8",
+	"pg6EOJ4aM1roqhU+K5LD5Fl/0H9Gue8TlKI7ucrwj84LV2b8lozDuquNYaXiuWYITnsZM2bxVTa+Tfks",
+	"hZJneIm7MCcwC4gSPVPSJnHvDQbWK2lsO3gjPpudiZliyI5skYiT6erHt005ez0fDJ5l/5CrDMkVBsCf",
+	"Ymmp92nHFvtUVGjzyuPmkV/+zgX6/2E0PZ9OebXEkVATt3FJJP8Z9ekz/FajejUTkrSqHbCx/9oJd+ug",
+	"3hsMAtva+fpdpgc1OzqyLBhkqacZUZIHa+UcfPXrxrNos7fmkawzHv0cEWhTxwpbK/tYgJ/pJlxg1D/E",
+	"wT0VpirWILot0AMEZKQrITcvJLuYCfkjfR0U1rsoIs8yMbORkyjA7acPgzcs3K64B0taRw6Av+Eagy00",
+	"qeQf2enFm/g9fkB2s5IXctNE7yoFolrM18xjOdHwZl6U+RA0wF8sS/of18SSrpP7SJl5B21aODweWxyA",
+	"QBeo9xFHF8swKT90HXOEA6x4ZpizC73jBnihu6puBSte288ehhZuNV0nBGhw/O6MIZMH3P234zartBs7",
+	"ZE4QbHUGjqk9MY+Mw947WGmbfcd8omdwjlVyxtlElMCInUzQpAw1UUohYiIvjKpAdM1KAWoy/I75NNoO",
+	"UcZZJ+X1XhLsH3RutJHfr3LReG0DuSbbiS+oIdLsrXaUTgXwvrL7qC0W8YHZ0R5/qCJcXiTFOX7SpF12",
+	"ni1orL7HntU5yTXgfpvMjcZyfdAfnd+Yr7pJ0D1Gjfju8Mu5xLnrdkj8WkaugTETIckm8bBA9Z9PRc5C",
+	"14zPgceEVe1dRqT3raBSHdT/imK4niQuh9spA/cpQHzN9KFdu/0yfJuKdasIek5QddhjUfJECb3S28LP",
+	"0aEkfNq1FQIw5yx6L9+FFK1rYVghU1/1QI7wuQF8dEVjvoosm4Cdmtf9e6g5V/sKRup2JpW5lq1uTHgd",
+	"qLMYXf4YGbwxRDuhvfg7rr5X1CxkA3ZZzuJvaqVGiDVoffWNc82haYnc1TfXNgvF6oujPvFyjjD1dx7s",
+	"+iT5Ri5jV603uQeAdk6vknbP95cYHm1kdyZ7dXbN4cHgGZxuac+z3ghn7y4ur2y/dsmCayvwdhAgZQza",
+	"RXew173aCdcrd2BYpu43AjMnvkw+OfS3orV3d4DdDgC3t6K2Y5fe13Tcwez3X5HX1E0SOxSIdc43pPZ9",
+	"Ws16Sj9XBuQMvb+/+f2fyLRvNsLd3322+csrpd5iThp+cLDNVD5L7UeRF/wKBDB8vLe31b7+TDc8P5bt",
+	"UcB60b7LSq2wrYADki+szQN30FvWzQlPg9u3ibuJ7M7WyNr+lWGxpOve6EQrug6KSFsU5zA/DC6gB1vs",
+	"Wvo7zcmdVze7C1vtkkdT2cbJ6OnD4t5G14ELWS69e21c8alN+9rf2+szS0L6WqoxXeaBbkPvWmfa5gTA",
+	"/1OmlXXAuzYGGH7yYXNszeYWp3mRx7k4uim7mThe6P1gTv4glkFTfGO+0bgwPsI7Nt34bjOAvoR//Pfn",
+	"AkrSLaVNwvctqNdygGYzow7z1+d0tJ3+1sH7mWemXDraD94O7OQJ17Y2BWmL34Di3u7Tz37DzbUkQkkH",
+	"g4HjFSWWVf02jTES3zs9QlRvC21Owj2myYwDGzDC3v4fA3r9ys5rVF7A+MSckK8oVxu96Dula72V/rdH",
+	"N1haU4e1F8977OJ5HLd2fqm58v16J3Trbg8nTnzSV+ETFVKWKVX2wCxMfUN3eN8FPkA5x+Q/isepOlwD",
+	"KHgtCQeXdNWaV3JtFkF95RX1J56o0t4ng0r/aGfkkFFasYK5FzNRZUKanpCZykV+eC1HK8BwKuQ/773J",
+	"+MzMKzFyqauBdTByr+24lzqMzJPG5QgPQu/6U0Lx9G+QIDYSw7L/SD3xmxLR5UQtWt2RHk5CO6rRVqYU",
+	"sZSSE+sMmeA91djtgS816jFgCe0NBvWtSK1++20uOja+j803OXPbwq3Dm1XnfzYIxtc61qHPb40Z1q+y",
+	"8YMrfifko1HplBydPs7rb+7SzGUf1b6PCtuL3j+WQ3xMk9ncxDLC69sdGilYLr+UWz9ButJeBVk8eodQ",
+	"vSh5Rk5diTdpFrYnMGv1PrmWYe8eru3zfNTRCMV2Vo+1Qol1QmF1w6SU8jK4zK/lYrK0GWfYh3rJRj+c",
+	"XrG1tDrqMwop17W4tWyxydjSd0unH7BFvMPha/kwd9ClaFLrl/qEqM1L3CVUN2TxZ45XvBgh2bSQcyMa",
+	"/qBW4x3XJoea3Ph+Mq59TLTvywN8I83WQt/cQ/JoJkYqbpOF/d1p8l/AYC+NmjFVWVU05CPWYxCV4TWz",
+	"tWJcfPYx17iL5crVjSKRAy+r3TOjPrtssCYbx+LyVgTsag2LWGEQp3Y9X9XN8K3pLrzzZYNz8jHXjvyd",
+	"Ep9CCbYYSP5LOogbfxtOWmfA3ixZkIEaV5LDDrRx8mq3J4023U3BdGs4Dy9dI0o2FiIPQjlHDPuBugYc",
+	"9fNrac3QPrsUYIhKxzVsdxNVMa2O2HwGGLU7YBq7nrmwJZvwakqkbH1hdPuw94iFvWYKe0N5pNV0SnBd",
+	"vaQN8xc2334D9m13uue1bOR7hqazvRF3ZAOII/IRu5isnqmiJNkGKKEf6CClRsy+Q+3XYV7Nps/fmIU1",
+	"O5hvUhzaPZVXW5f/3VvaYDrvXS9msb4r9xp/ad0FI55cZrSrkkpXfKXOpZUGqbixsqRaEsXK+DryjC5d",
+	"h4GvhpyuSKwbK+d6tSjzSbwlpqvoM7VpIooq+p0bIyIq/BXS2vZQWdlAcFWNaeR3+qaDfZ+620c72M6x",
+	"ktKJ/u0bf+PGbcWn9gixIVu7RanNELaodp92jjcTambTm4xSDn9Lpe6OVprVNjrYWmWxMRnPI1Od2Cvt",
+	"TdCpTjeQNBjDqbmrw/xR8NJMUpfR5/HZ59DVfQvqsWRy//H+/wYAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -69,6 +69,33 @@ func (s *server) dependency(ctx context.Context, name, caller string) (gen.Depen
 	}, nil
 }
 
+// asTyped serves names with a slash that is not percent-encoded, as people type
+// them. What ends in /override is never taken for a name.
+func (r withHead) asTyped(s *server) {
+	const path, order = "/v1/dependencies/*", "/override"
+	calls := gen.ServerInterfaceWrapper{Handler: s}
+	r.GET(path, func(c echo.Context) error {
+		if strings.HasSuffix(c.Param("*"), order) {
+			c.Response().Header().Set(echo.HeaderAllow, "DELETE, PUT")
+			return echo.ErrMethodNotAllowed
+		}
+		return named(c, "", calls.GetDependency)
+	})
+	r.PUT(path, func(c echo.Context) error { return named(c, order, calls.SetOverride) })
+	r.DELETE(path, func(c echo.Context) error { return named(c, order, calls.LiftOverride) })
+}
+
+// named makes the call for the dependency that stands before the end of the path.
+func named(c echo.Context, end string, call echo.HandlerFunc) error {
+	name, ok := strings.CutSuffix(c.Param("*"), end)
+	if !ok || name == "" {
+		return echo.ErrNotFound
+	}
+	c.SetParamNames("dependency")
+	c.SetParamValues(name)
+	return call(c)
+}
+
 // exactNames are the rules that stand for one dependency: no pattern, and not
 // the rule of those that have none.
 func exactNames(rules []*decide.Policy) map[string]bool {

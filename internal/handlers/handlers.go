@@ -43,14 +43,19 @@ type Policies interface {
 	Rules() []*decide.Policy
 }
 
-// Fleet is what the calls beside decide need of the fleet's state. It never
-// fails: where the shared state is out of reach it answers by a local rule.
+// Fleet is what the calls beside decide need of the fleet's state. Where the
+// shared state is out of reach it answers by a local rule; an override alone
+// fails then, because a replica cannot stop the others.
 type Fleet interface {
 	// Report counts an outcome and returns the state after it.
 	Report(ctx context.Context, o *decide.Outcome) decide.State
 	// State returns the state of a bucket as it concerns the caller; "" is the
 	// unnamed one.
 	State(ctx context.Context, bucket string, p *decide.Policy, caller string) decide.State
+	// SetOverride sets an override for o.ExpiresIn ms, or lifts it where its
+	// mode is OverrideNone, and returns the state after it. An error says that
+	// the store did not say so in time.
+	SetOverride(ctx context.Context, bucket string, p *decide.Policy, o decide.Override) (decide.State, error)
 }
 
 // Status is the state of this replica.
@@ -59,6 +64,19 @@ type Status struct {
 	StartedAt time.Time
 	Policies  PoliciesStatus
 	Store     StoreStatus
+	// Replicas are those that share the store, this one among them.
+	Replicas []Replica
+}
+
+// Replica is one decider of the fleet.
+type Replica struct {
+	ID, Version string
+	// Config is the hash of its policies.
+	Config string
+	// Since is when it started.
+	Since time.Time
+	// Self: it is this one.
+	Self bool
 }
 
 // PoliciesStatus tells of the policies in force.
@@ -69,6 +87,11 @@ type PoliciesStatus struct {
 	AppliedAt time.Time
 	// Source is the file they came from, or "built-in".
 	Source string
+	// Refused is why the file as it is now was refused and these stayed in
+	// force; "": it was not.
+	Refused string
+	// RefusedAt is when.
+	RefusedAt time.Time
 }
 
 // StoreStatus tells of the store of the fleet's state.
@@ -79,8 +102,10 @@ type StoreStatus struct {
 	Degraded bool
 	// Since is when it came to be so.
 	Since time.Time
-	// Means is one sentence on what that means for decisions.
+	// Means is what that means for decisions.
 	Means string
+	// MaxmemoryPolicy is what Redis does when its memory is full; "": unknown.
+	MaxmemoryPolicy string
 }
 
 // Config is what the handlers stand on. Decider, Policies, Fleet and Status
@@ -128,6 +153,7 @@ func New(config Config) (http.Handler, error) {
 	routes := withHead{e}
 	gen.RegisterHandlers(routes, s)
 	routes.GET("/docs/:file", s.docsFile)
+	routes.asTyped(s)
 	return e, nil
 }
 

@@ -76,6 +76,7 @@ func problemFor(err error) *problem {
 		wrong  *notValidError
 		large  tooLargeError
 		media  mediaTypeError
+		store  *notTakenError
 		routed *echo.HTTPError
 	)
 	switch {
@@ -91,6 +92,9 @@ func problemFor(err error) *problem {
 		return &problem{Type: problemURN + "unknown-dependency", Title: "Unknown dependency", Status: http.StatusNotFound,
 			Detail: "No rule of the policy file matches this dependency, and the file refuses unknown ones.",
 			Errors: []gen.FieldError{{Field: "/dependency", Detail: "has no rule in the policy file"}}}
+	case errors.As(err, &store):
+		return &problem{Type: problemURN + "store-unavailable", Title: "The store is out of reach", Status: http.StatusServiceUnavailable,
+			Detail: "The store of the fleet's state did not say that it took the override; send it again."}
 	case errors.As(err, &routed):
 		return problemOfRouting(routed.Code)
 	}
@@ -132,6 +136,9 @@ func (s *server) answerError(err error, c echo.Context) {
 	if p.Status >= http.StatusInternalServerError {
 		s.Log.LogAttrs(requestContext(c), slog.LevelError, "a request failed",
 			slog.String("method", c.Request().Method), slog.String("path", c.Path()), slog.Any("error", err))
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		c.Response().Header().Set("Retry-After", askAgainSeconds)
 	}
 	if p.Status == http.StatusRequestEntityTooLarge {
 		c.Response().Header().Set("Connection", "close") // the rest of the body is not read

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,8 +16,56 @@ func (s *server) GetStatus(c echo.Context) error {
 		Version:   s.Version,
 		StartedAt: now.StartedAt.UTC(),
 		Policies:  gen.PoliciesStatus{Hash: now.Policies.Hash, AppliedAt: now.Policies.AppliedAt.UTC(), Source: now.Policies.Source},
-		Store:     gen.StoreStatus{Kind: now.Store.Kind, State: now.Store.state(), Since: now.Store.Since.UTC(), Means: now.Store.Means},
+		Store: gen.StoreStatus{Kind: now.Store.Kind, State: now.Store.state(), Since: now.Store.Since.UTC(), Means: now.Store.Means,
+			MaxmemoryPolicy: said(now.Store.MaxmemoryPolicy)},
+		Replicas: replicas(now.Replicas),
+		Drift:    now.drift(),
 	})
+}
+
+func replicas(all []Replica) []gen.Replica {
+	out := make([]gen.Replica, len(all))
+	for i, r := range all {
+		out[i] = gen.Replica{Id: r.ID, Version: r.Version, Config: r.Config, Since: r.Since.UTC(), Self: r.Self}
+	}
+	return out
+}
+
+// drift says whether the replicas decide by different policies.
+func (s *Status) drift() bool {
+	for _, r := range s.Replicas {
+		if r.Config != s.Replicas[0].Config {
+			return true
+		}
+	}
+	return false
+}
+
+// components are the parts that the process stands on.
+func (s *Status) components() []gen.Component {
+	return []gen.Component{s.Policies.component(), {Name: "store", State: s.Store.state(), Since: s.Store.Since.UTC(), Means: s.Store.Means}, s.replicas()}
+}
+
+func (p *PoliciesStatus) component() gen.Component {
+	if p.Refused != "" {
+		return gen.Component{Name: "policies", State: "degraded", Since: p.RefusedAt.UTC(),
+			Means: "The policy file as it is now was refused, and the one before it stays in force: " + p.Refused}
+	}
+	return gen.Component{Name: "policies", State: "ok", Since: p.AppliedAt.UTC(), Means: "The policies in force come from: " + p.Source + "."}
+}
+
+// replicas is degraded while replicas decide differently.
+func (s *Status) replicas() gen.Component {
+	c := gen.Component{Name: "replicas", State: "ok", Since: s.StartedAt.UTC()}
+	if n := len(s.Replicas); n > 1 {
+		c.Means = strconv.Itoa(n) + " replicas decide by the same policies."
+	} else {
+		c.Means = "This replica knows of no other."
+	}
+	if s.drift() {
+		c.State, c.Means = "degraded", "The replicas decide by different policies; /v1/status lists the hash of each."
+	}
+	return c
 }
 
 func (s *StoreStatus) state() string {
@@ -36,10 +85,7 @@ func (s *server) GetLiveness(c echo.Context) error {
 // local rule answers then.
 func (s *server) GetReadiness(c echo.Context) error {
 	now := s.Status()
-	parts := []gen.Component{
-		{Name: "policies", State: "ok", Since: now.Policies.AppliedAt.UTC(), Means: "The policies in force come from: " + now.Policies.Source + "."},
-		{Name: "store", State: now.Store.state(), Since: now.Store.Since.UTC(), Means: now.Store.Means},
-	}
+	parts := now.components()
 	if s.Ready() {
 		return writeModel(c, gen.Readiness{State: "ready", Components: parts})
 	}

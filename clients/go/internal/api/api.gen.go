@@ -402,6 +402,13 @@ type DependencyState struct {
 	// Example: payments
 	Dependency string `json:"dependency"`
 
+	// Admit What share of calls to make at all, first attempts included. Absent, all of them; 0 while a breaker in mode
+	// `all` is open, and a little while it is half open. A call that is not made fails at once and is not reported.
+	//
+	//
+	// Example: 0.05
+	Admit *float64 `json:"admit,omitempty"`
+
 	// Breaker The state of the dependency's breaker. `off`, its policy has none.
 	//
 	// Example: closed
@@ -587,6 +594,9 @@ type Problem struct {
 	// Example: urn:decider:problem:not-valid
 	Type string `json:"type"`
 }
+
+// DependencyName defines model for DependencyName.
+type DependencyName = string
 
 // NotJSON A problem document (RFC 9457).
 type NotJSON = Problem
