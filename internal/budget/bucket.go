@@ -135,7 +135,7 @@ func capacity(flow int64, r *decide.BudgetRule) decide.Micro {
 		return r.Capacity
 	}
 	rate := flow / 10
-	grown := int64(decide.MaxCapacity)
+	grown := decide.MaxCapacity
 	if rate <= decide.MaxCapacity*1000/r.CapacityMillis {
 		grown = min(grown, rate*r.CapacityMillis/1000)
 	}

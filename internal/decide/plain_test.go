@@ -98,7 +98,7 @@ func (b *plainBucket) add(gain *big.Rat, rule *decide.BudgetRule) {
 
 // micro is what the bucket holds in whole millionths.
 func (b *plainBucket) micro() decide.Micro {
-	scaled := new(big.Rat).Mul(b.tokens, big.NewRat(int64(decide.MicroPerToken), 1))
+	scaled := new(big.Rat).Mul(b.tokens, big.NewRat(decide.MicroPerToken, 1))
 	return new(big.Int).Quo(scaled.Num(), scaled.Denom()).Int64()
 }
 

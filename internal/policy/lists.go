@@ -27,7 +27,7 @@ type failure struct {
 // promise a comparison that nobody makes.
 type candidate struct{}
 
-func (v *mode) read(s *source, n *node, w spec) {
+func (v *mode) read(s *source, n *node, _ spec) {
 	switch {
 	case n.text == "shadow":
 		s.wrongAt(n, "mode: shadow is not in this version, every rule is enforced; take the word out, or set max_attempts: 1 to stop retries")
@@ -36,7 +36,7 @@ func (v *mode) read(s *source, n *node, w spec) {
 	}
 }
 
-func (v *candidate) read(s *source, n *node, w spec) {
+func (v *candidate) read(s *source, n *node, _ spec) {
 	s.wrongAt(n, "candidate is not in this version: no second rule is judged beside the enforced one; take the word out")
 }
 

@@ -18,7 +18,7 @@ func Load(path string) (*Set, error) {
 	if err != nil {
 		return nil, err // it names the path
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it was only read
 	src, err := readUpTo(file, MaxFileBytes+1)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

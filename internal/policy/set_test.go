@@ -94,7 +94,9 @@ func TestSeenNamesKeepTheirBucketsUnderTheNextFile(t *testing.T) {
 	t.Parallel()
 	before := mustParse(t, "{version: 1, max_unknown: 3}")
 	for _, name := range []string{"one", "two", "three"} {
-		before.Find(name)
+		if _, _, err := before.Find(name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	after := mustParse(t, "{version: 1, max_unknown: 2, dependencies: {one: {}}}")
 	after.CarryOver(before)
