@@ -43,7 +43,7 @@ test-short: ## run the quick tests of both modules, without the race detector or
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) test -short ./...); done
 
 needs:
-	@tools/need redis-server gcc curl
+	@tools/need redis-server gcc curl python3
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) mod download); done
 
 vet:

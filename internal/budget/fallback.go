@@ -59,12 +59,14 @@ func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Polic
 
 // share is this replica's part of a rule: capacity and refill by time are
 // divided, deposits are not, since each replica hears of its own successes.
+// Those alone deposit, also where requests otherwise do: in an outage nothing
+// may be refilled by errors.
 func share(p *decide.Policy, replicas int) *decide.Policy {
 	n := int64(max(replicas, 1))
 	mine := *p
 	mine.Budget.Capacity = max(p.Budget.Capacity/n, 1)
 	mine.Budget.NanoPerSecond = p.Budget.NanoPerSecond / n
-	mine.Budget.CapacityMillis = 0
+	mine.Budget.CapacityMillis, mine.Budget.DepositOnRequest = 0, false
 	return &mine
 }
 
@@ -78,6 +80,7 @@ func (o *op) degrade(p *decide.Policy) {
 	}
 	o.answer.Degraded = true
 	o.answer.Budget.Local = true
+	o.answer.ReportOutcomes = o.answer.ReportOutcomes && !p.Budget.DepositOnRequest
 	switch p.OnStoreFailure {
 	case decide.StoreFailureGiveUp:
 		o.answer = decide.Answer{Verdict: decide.Unavailable, Breaker: o.answer.Breaker, Degraded: true}

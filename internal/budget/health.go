@@ -56,12 +56,16 @@ func (h *health) succeeded() {
 
 // failed counts a failure, and stops the asking at the last of a few in a row.
 func (h *health) failed(err error) {
-	if h.failures.Add(1) < fewFailures || !h.down.CompareAndSwap(false, true) {
+	if h.failures.Add(1) < fewFailures {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.up() {
+		return
+	}
 	h.since, h.last = h.now(), err
+	h.down.Store(true)
 	select {
 	case <-h.stop:
 	default:

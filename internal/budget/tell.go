@@ -48,6 +48,9 @@ func (t *teller) tell(f *decide.Failed) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
 	merged, ok := t.pending[key]
 	if !ok {
 		merged = &failures{caller: key.caller, forCaller: key.forCaller}
@@ -56,7 +59,7 @@ func (t *teller) tell(f *decide.Failed) {
 	merged.count += one.count
 	merged.firsts += one.firsts
 	merged.serverDelay = max(merged.serverDelay, one.serverDelay)
-	if len(t.pending) >= maxTold || t.closed {
+	if len(t.pending) >= maxTold {
 		t.start()
 	} else if t.timer == nil {
 		t.timer = time.AfterFunc(tellAfter, t.flush)
@@ -102,7 +105,8 @@ func (t *teller) runAll(pending map[tellKey]*failures) {
 	}
 }
 
-// close tells what is pending and waits, no longer than the context lasts.
+// close tells what is pending and waits, no longer than the context lasts. What
+// comes later is dropped.
 func (t *teller) close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
