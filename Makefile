@@ -50,10 +50,10 @@ vet:
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
 
 lint: $(LINT) ## run the linter over both modules (the first time builds it: minutes)
-	@set -e; for module in $(MODULES); do \
+	@failed=0; for module in $(MODULES); do \
 		echo "== golangci-lint in $$module"; \
-		(cd $$module && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...); \
-	done
+		(cd $$module && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; \
+	done; exit $$failed
 
 $(LINT):
 	@mkdir -p $(@D)

@@ -314,7 +314,8 @@ func call(method, url string, body any, want int, answer any) error {
 
 // decide asks whether to retry.
 func decide(base string, a attempt) (d decision, err error) {
-	return d, call(http.MethodPost, base+"/v1/decide", a, http.StatusOK, &d)
+	err = call(http.MethodPost, base+"/v1/decide", a, http.StatusOK, &d)
+	return d, err
 }
 
 // mustDecide is decide in a test that cannot go on without an answer.

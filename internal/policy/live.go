@@ -127,7 +127,7 @@ func (l *Live) Watch(ctx context.Context, again <-chan struct{}, log *slog.Logge
 	if watcher, err := fsnotify.NewWatcher(); err != nil {
 		log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
 	} else {
-		defer watcher.Close()
+		defer watcher.Close() //nolint:errcheck // nothing is read from it any more
 		if err := watcher.Add(filepath.Dir(l.file)); err != nil {
 			log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
 		}
