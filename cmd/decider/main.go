@@ -28,6 +28,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Answer over HTTP. Without any flag: on 127.0.0.1:8080, state in memory, built-in policy."`
 	Check       checkCommand       `cmd:"" help:"Check policy files; every mistake is named at file:line:column."`
 	Explain     explainCommand     `cmd:"" help:"Explain what would be decided for one failed attempt, question by question. Spends nothing."`
+	Simulate    simulateCommand    `cmd:"" help:"Play a fleet, a dependency and an outage in virtual time, with the code that decides in production."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running decider whether it is ready; exits 1 where it is not."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }

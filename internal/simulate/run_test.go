@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"testing"
+	"time"
+)
+
+// render plays a scenario and writes all that is shown of it.
+func render(t testing.TB, s *Scenario) []byte {
+	t.Helper()
+	s.Seeds = 1
+	list, err := ByName(s.Compared...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := Play(context.Background(), s, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	table := result.Table()
+	for _, err := range []error{table.WriteText(&b), table.WriteCSV(&b)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	t.Parallel()
+	for _, make := range []func() *Scenario{scenarioE, scenarioG, hotos2021} {
+		first, second := render(t, make()), render(t, make())
+		if !bytes.Equal(first, second) {
+			t.Errorf("two runs differ:\n%s\n%s", first, second)
+		}
+	}
+}
+
+// The events come in order of time, and those of one instant as planned.
+func TestHeap(t *testing.T) {
+	t.Parallel()
+	var h heap
+	chance := newStream(1, 1)
+	for range 10_000 {
+		h.plan(int64(chance.below(500)), arrive, 0, 0)
+	}
+	last := event{at: -1}
+	for range 10_000 {
+		e := h.next()
+		if e.before(&last) {
+			t.Fatalf("%+v came after %+v", e, last)
+		}
+		last = e
+	}
+}
+
+func TestLogarithm(t *testing.T) {
+	t.Parallel()
+	chance := newStream(2, 1)
+	for range 10_000 {
+		x := 1 - chance.float()
+		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 1e-15*max(1, math.Abs(want)) {
+			t.Fatalf("ln(%v) is %v, want %v", x, got, want)
+		}
+	}
+}
+
+func TestChance(t *testing.T) {
+	t.Parallel()
+	chance := newStream(3, 1)
+	const n = 200_000
+	var exponential, normal, square float64
+	for range n {
+		exponential += chance.exponential(10)
+		x := chance.normal(10, 2)
+		normal += x
+		square += (x - 10) * (x - 10)
+	}
+	near(t, "mean of exponential", exponential/n, 10, 0.1)
+	near(t, "mean of normal", normal/n, 10, 0.03)
+	near(t, "variance of normal", square/n, 4, 0.05)
+}
+
+// An empty queue with one worker is M/M/1: the mean wait follows from the load.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	m := Model{Clients: 10, Rate: 70, Workers: 1, Service: 10 * time.Millisecond, Layers: 1}
+	m = m.during(0, 2000*time.Second, 2001*time.Second)
+	s := Run(&m, contenders[0], 1)
+	// p99 of the time in an M/M/1 queue is ln(100)/(mu - lambda)
+	near(t, "p99", s.Latency.Quantile(0.99).Seconds(), math.Log(100)/30, 0.02)
+}
+
+func TestHistogram(t *testing.T) {
+	t.Parallel()
+	for _, ns := range []int64{0, 1, 15, 16, 17, 31, 32, 1000, 1e9, 123_456_789_012} {
+		low, high := least(bin(ns)), least(bin(ns)+1)
+		if ns < low || ns >= high {
+			t.Errorf("%d is in the bin from %d to %d", ns, low, high)
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	for _, name := range []string{"full-jitter", "decider"} {
+		b.Run(name, func(b *testing.B) {
+			m := scenarioA2().Points[3].Model
+			c, _ := contender(name)
+			b.ReportAllocs()
+			events := 0.0
+			for seed := range b.N {
+				events += float64(Run(&m, c, uint64(seed)).Events)
+			}
+			b.ReportMetric(events/b.Elapsed().Minutes()/1e6, "Mevents/min")
+		})
+	}
+}
