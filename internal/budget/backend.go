@@ -97,13 +97,17 @@ func (b *bucket) apply(now int64, p *decide.Policy, o *op) {
 	}
 }
 
-// setOverride sets an override whose until is still how long it lasts, in ms.
+// setOverride sets an override whose until is still how long it lasts, in ms,
+// and whose since is 0 where that is now.
 func (b *bucket) setOverride(t int64, o override) {
 	if o.mode == decide.OverrideNone {
 		b.override = override{}
 		return
 	}
-	o.since, o.until = t, t+o.until
+	if o.since == 0 {
+		o.since = t
+	}
+	o.until += t
 	b.override = o
 }
 

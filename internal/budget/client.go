@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/url"
 	"time"
@@ -25,6 +26,9 @@ import (
 // Cluster, with cluster=true; addr names more of its nodes:
 //
 //	redis://user:password@node-1:6379?cluster=true&addr=node-2:6379
+//
+// TLS takes the certificates that the operating system trusts, or those of the
+// file that SSL_CERT_FILE names.
 func NewClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -64,7 +68,9 @@ func newSingleClient(address string, timeout time.Duration) (redis.UniversalClie
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
-	return redis.NewClient(o), nil
+	client := redis.NewClient(o)
+	client.AddHook(dials{})
+	return client, nil
 }
 
 func newSentinelClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
@@ -75,7 +81,10 @@ func newSentinelClient(address string, timeout time.Duration) (redis.UniversalCl
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime = idleFor
-	return redis.NewFailoverClient(o), nil
+	o.TLSConfig = forEveryHost(o.TLSConfig)
+	client := redis.NewFailoverClient(o)
+	client.AddHook(dials{})
+	return client, nil
 }
 
 func newClusterClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
@@ -86,7 +95,19 @@ func newClusterClient(address string, timeout time.Duration) (redis.UniversalCli
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
-	return redis.NewClusterClient(o), nil
+	o.TLSConfig = forEveryHost(o.TLSConfig)
+	client := redis.NewClusterClient(o)
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(dials{}) })
+	return client, nil
+}
+
+// forEveryHost holds each server to a certificate of its own name or address
+// instead of that of the host in the URL.
+func forEveryHost(c *tls.Config) *tls.Config {
+	if c != nil {
+		c.ServerName = ""
+	}
+	return c
 }
 
 // noNotifications keeps the client from asking for what only one vendor's

@@ -17,6 +17,7 @@ type fallback struct {
 	timeout  time.Duration
 	replicas func() int
 	stats    *stats
+	pauses   pauses
 }
 
 // stats counts what went to the store.
@@ -35,24 +36,23 @@ func (f *fallback) run(ctx context.Context, bucket string, p *decide.Policy, ops
 	}
 }
 
-// errDown says that nobody was asked, for the store is known to be out of reach.
-type errDown struct{}
+// downError says that nobody was asked, for the store is known to be out of reach.
+type downError struct{}
 
-func (errDown) Error() string { return "the store is out of reach" }
+func (downError) Error() string { return "the store is out of reach" }
 
 func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
 	if !f.health.up() {
-		return errDown{}
+		return downError{}
 	}
 	bounded, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	err := f.shared.Run(bounded, bucket, p, ops)
 	switch {
 	case err == nil:
-		f.health.succeeded()
-	case ctx.Err() == nil: // a caller who left says nothing of the store
+		f.remember(ctx, bucket, p, ops)
+	case ctx.Err() == nil: // a caller who left is no error of the store
 		f.stats.errors.Add(1)
-		f.health.failed(err)
 	}
 	return err
 }
@@ -81,6 +81,9 @@ func (o *op) degrade(p *decide.Policy) {
 	o.answer.Degraded = true
 	o.answer.Budget.Local = true
 	o.answer.ReportOutcomes = o.answer.ReportOutcomes && !p.Budget.DepositOnRequest
+	if o.answer.Verdict == decide.Paused { // an operator's word is above the policy's
+		return
+	}
 	switch p.OnStoreFailure {
 	case decide.StoreFailureGiveUp:
 		o.answer = decide.Answer{Verdict: decide.Unavailable, Breaker: o.answer.Breaker, Degraded: true}

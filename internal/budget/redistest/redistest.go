@@ -4,6 +4,8 @@ package redistest
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Server is a redis-server of a test's own, on a loopback port.
@@ -24,6 +28,7 @@ type Server struct {
 	Process *os.Process
 
 	args []string
+	dir  string
 	port int
 	cmd  *exec.Cmd
 }
@@ -33,21 +38,37 @@ type Server struct {
 // test: a suite that skips the real server proves nothing.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("this test needs redis-server: apt-get install redis-server, or make test, which does")
-	}
 	port := FreePort(t)
-	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), port: port}
-	s.URL = "redis://" + s.Addr + "/0"
-	s.args = append([]string{path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", t.TempDir(), "--logfile", "redis.log"}, args...)
-	t.Cleanup(s.Kill)
+	return start(t, port, t.TempDir(), append([]string{"--port", strconv.Itoa(port)}, args...)...)
+}
+
+func start(t testing.TB, port int, dir string, args ...string) *Server {
+	t.Helper()
+	s := newServer(t, port, dir, args...)
 	s.Restart(t)
 	return s
 }
 
-// Restart starts the server on its port, empty, after it was killed.
+// newServer is a server that is yet to be started. A first argument that is no
+// option is a file of its own settings.
+func newServer(t testing.TB, port int, dir string, args ...string) *Server {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("this test needs redis-server: apt-get install redis-server, or make test, which does")
+	}
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), port: port, dir: dir, args: []string{path}}
+	s.URL = "redis://" + s.Addr + "/0"
+	if strings.HasPrefix(args[0], "--") { // else they are in the file
+		s.args = append(s.args, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, "--logfile", "redis.log")
+	}
+	s.args = append(s.args, args...)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Restart starts the server on its port after it was killed: empty, unless its
+// arguments say that it keeps what it had.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
@@ -62,7 +83,7 @@ func (s *Server) Restart(t testing.TB) {
 			return
 		}
 	}
-	log, _ := os.ReadFile(filepath.Join(s.argument("--dir"), "redis.log"))
+	log, _ := os.ReadFile(filepath.Join(s.dir, "redis.log"))
 	t.Fatalf("redis-server on %s does not answer: %s", s.Addr, log)
 }
 
@@ -78,7 +99,7 @@ func (s *Server) argument(name string) string {
 // answers says whether the server talks: any reply to PING will do, a server
 // that asks for a password is up too.
 func (s *Server) answers() bool {
-	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	conn, err := s.dial()
 	if err != nil {
 		return false
 	}
@@ -89,6 +110,41 @@ func (s *Server) answers() bool {
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	return err == nil && (strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-"))
+}
+
+func (s *Server) dial() (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: time.Second}
+	if strings.HasPrefix(s.URL, "rediss:") {
+		return tls.DialWithDialer(dialer, "tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
+	}
+	return dialer.Dial("tcp", s.Addr)
+}
+
+// Do sends one command as the user in the server's URL and returns its answer;
+// an error fails the test.
+func (s *Server) Do(t testing.TB, command ...any) any {
+	t.Helper()
+	answer, err := s.Try(t, command...)
+	if err != nil {
+		t.Fatalf("%v on %s: %v", command, s.Addr, err)
+	}
+	return answer
+}
+
+// Try sends one command and returns its answer, or the error that it was answered.
+func (s *Server) Try(t testing.TB, command ...any) (any, error) {
+	t.Helper()
+	options, err := redis.ParseURL(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if options.TLSConfig != nil {
+		options.TLSConfig.InsecureSkipVerify = true
+	}
+	options.MaxRetries = -1
+	client := redis.NewClient(options)
+	defer client.Close()
+	return client.Do(context.Background(), command...).Result()
 }
 
 // Kill ends the server at once, and does nothing to one that has ended.
