@@ -24,13 +24,21 @@ const DefaultTimeout = 75 * time.Millisecond
 const maxAnswer = 1 << 20
 
 // Client asks one decider, or several behind one address. It is safe for
-// concurrent use and keeps connections open: make one and share it.
+// concurrent use and keeps connections open: make one for the program, share it
+// and Close it at the end.
+//
+// The zero Client knows no decider: [Client.Ask] answers by the local rule alone.
 type Client struct {
 	decideURL, outcomesURL string
 
 	http    *http.Client
 	timeout time.Duration
 	caller  string
+
+	health   health
+	book     book
+	reporter reporter
+	tally    tally
 }
 
 // Option changes what [NewClient] makes.
@@ -69,6 +77,7 @@ func NewClient(baseURL string, opts ...Option) (*Client, error) {
 		outcomesURL: base.JoinPath("v1", "outcomes").String(),
 		timeout:     DefaultTimeout,
 	}
+	c.reporter.every = DefaultReportInterval
 	for _, opt := range opts {
 		opt(c)
 	}
@@ -95,7 +104,11 @@ func newTransport() *http.Transport {
 }
 
 // CloseIdleConnections closes the connections that no question is using.
-func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+func (c *Client) CloseIdleConnections() {
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+}
 
 // Decide asks what to do after the failed attempt a. Where a.Remaining is nil
 // and ctx has a deadline, what is left of that is the deadline of the call.
@@ -115,8 +128,13 @@ func (c *Client) Decide(ctx context.Context, a Attempt) (Decision, error) {
 			a.Remaining = &left
 		}
 	}
+	return c.put(ctx, &a)
+}
+
+// put puts the question as it stands.
+func (c *Client) put(ctx context.Context, a *Attempt) (Decision, error) {
 	var answer api.Decision
-	if err := c.post(ctx, c.decideURL, a.document(), &answer); err != nil {
+	if err := c.post(ctx, c.timeout, c.decideURL, a.document(), &answer); err != nil {
 		return Decision{}, err
 	}
 	if !answer.Decision.Valid() {
@@ -130,23 +148,32 @@ func (c *Client) Decide(ctx context.Context, a Attempt) (Decision, error) {
 // [Client.Decide]. It is not sent again by itself; where r.ReportID is set, you
 // may, and it counts once.
 func (c *Client) Report(ctx context.Context, r OutcomeReport) ([]DependencyState, error) {
+	return c.report(ctx, c.timeout, &r)
+}
+
+func (c *Client) report(ctx context.Context, timeout time.Duration, r *OutcomeReport) ([]DependencyState, error) {
 	if r.Caller == "" {
 		r.Caller = c.caller
 	}
 	var answer api.OutcomeAnswer
-	if err := c.post(ctx, c.outcomesURL, r.document(), &answer); err != nil {
+	if err := c.post(ctx, timeout, c.outcomesURL, r.document(), &answer); err != nil {
 		return nil, err
 	}
 	return newDependencyStates(answer.Dependencies), nil
 }
 
+var errNoDecider = errors.New("decider: the zero Client knows no decider")
+
 // post sends one document and reads the answer of a 200 into answer.
-func (c *Client) post(ctx context.Context, to string, document, answer any) error {
+func (c *Client) post(ctx context.Context, timeout time.Duration, to string, document, answer any) error {
+	if to == "" {
+		return errNoDecider
+	}
 	body, err := json.Marshal(document)
 	if err != nil {
 		return fmt.Errorf("decider: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
@@ -156,9 +183,9 @@ func (c *Client) post(ctx context.Context, to string, document, answer any) erro
 	request.Header.Set("Accept", "application/json, application/problem+json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("decider: no answer (waiting at most %s): %w", c.timeout, err)
+		return fmt.Errorf("decider: no answer (waiting at most %s): %w", timeout, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // what was wanted of it has been read
+	defer response.Body.Close()
 	text, err := readAnswer(response.Body)
 	if err != nil {
 		return fmt.Errorf("decider: %s, but its body: %w", response.Status, err)

@@ -340,15 +340,15 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []DependencyState{{
-		Dependency: "payments", Breaker: "closed", Budget: &Budget{Tokens: 9.9, Capacity: 10, Source: "fleet"}, CoolDown: 1500 * time.Millisecond, Degraded: true,
+		Dependency: "payments", Breaker: "closed", Admit: 1, Budget: &Budget{Tokens: 9.9, Capacity: 10, Source: "fleet"}, CoolDown: 1500 * time.Millisecond, Degraded: true,
 		Override: &Override{Mode: "pause", ExpiresIn: 9 * time.Minute, Reason: "fails over", Author: "on-call", Since: time.Date(2026, 11, 30, 15, 4, 5, 0, time.UTC)},
 		Fallback: Fallback{
 			OnFailure: "local", MaxAttempts: 4, Ratio: new(0.1), Burst: new(1.0), RetryAfterMax: time.Minute, MinAttempt: 200 * time.Millisecond,
 			Backoff: Backoff{"full_jitter", 100 * time.Millisecond, time.Second, 5 * time.Millisecond, 2, 0.2},
 		},
 	}, {
-		Dependency: "unheard",
-		Problem:    &Problem{Type: "urn:decider:problem:unknown-dependency", Title: "Unknown dependency", Status: 404, Detail: "No rule."},
+		Dependency: "unheard", Admit: 1,
+		Problem: &Problem{Type: "urn:decider:problem:unknown-dependency", Title: "Unknown dependency", Status: 404, Detail: "No rule."},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("states %+v\nwant   %+v", got, want)

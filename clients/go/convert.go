@@ -86,6 +86,7 @@ func newDependencyStates(documents []api.DependencyState) []DependencyState {
 		states[i] = DependencyState{
 			Dependency: d.Dependency,
 			Breaker:    d.Breaker,
+			Admit:      admit(d.Admit),
 			Budget:     newBudget(d.Budget),
 			CoolDown:   duration(d.CoolDownMs),
 			Override:   newOverride(d.Override),
@@ -95,6 +96,14 @@ func newDependencyStates(documents []api.DependencyState) []DependencyState {
 		}
 	}
 	return states
+}
+
+// admit is all calls where nothing is said.
+func admit(share *float64) float64 {
+	if share == nil {
+		return 1
+	}
+	return *share
 }
 
 func newOverride(o *api.Override) *Override {

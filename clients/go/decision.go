@@ -39,6 +39,9 @@ type Decision struct {
 	Breaker string
 	// Degraded: the fleet's state was out of reach and a local rule answered.
 	Degraded bool
+	// Local: decider was out of reach, or is not asked while it is, and this
+	// client's own rule answered ([Client.Ask] alone). Degraded is then true too.
+	Local bool
 	// Hints say what to heed: see [Hint].
 	Hints []Hint
 }
@@ -81,6 +84,10 @@ const (
 	ReasonBudgetExhausted    Reason = "budget_exhausted"
 	ReasonStoreUnavailable   Reason = "store_unavailable"
 )
+
+// ReasonBodyNotReplayable is a [Transport]'s own reason to give up without a
+// question: the request has a body and no GetBody to make it anew.
+const ReasonBodyNotReplayable Reason = "body_not_replayable"
 
 // Hint is something to heed besides the decision. There may be more than are
 // named here; an unknown one does no harm.

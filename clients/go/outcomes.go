@@ -32,6 +32,9 @@ type DependencyState struct {
 	Dependency string
 	// Breaker is "closed", "open", "half_open", "off", or a word to come.
 	Breaker string
+	// Admit is the share of calls to make at all: 1, but 0 while a breaker that
+	// stops first attempts too is open, and a little while it is half open.
+	Admit float64
 	// Budget is the fleet's bucket; nil where the policy has none.
 	Budget *Budget
 	// CoolDown is how long the server's wait still holds for this caller's retries.
