@@ -39,26 +39,34 @@ func NewFleet(memory *Memory) *Fleet { return &Fleet{memory: memory} }
 // NewSharedFleet makes a fleet on a shared store.
 func NewSharedFleet(s Shared) *Fleet {
 	f := &Fleet{}
+	health := newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now)
 	f.fallback = fallback{
-		shared: newCommit(counted{s.Store, &f.stats}, s.Timeout), local: NewMemory(s.Now),
-		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats,
-		health: newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now),
+		shared: newCommit(watched{s.Store, &f.stats, health}, s.Timeout), local: NewMemory(s.Now),
+		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, health: health,
 	}
 	f.teller = newTeller(func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) })
 	return f
 }
 
-// counted counts the calls to a backend and their operations.
-type counted struct {
+// watched counts the calls to a backend, and lets its health hear of each: of
+// calls, not of those who wait for one, so that one lost reply is one failure.
+type watched struct {
 	Backend
-	stats *stats
+	stats  *stats
+	health *health
 }
 
-// Run counts and passes on.
-func (c counted) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
-	c.stats.calls.Add(1)
-	c.stats.operations.Add(int64(len(ops)))
-	return c.Backend.Run(ctx, bucket, p, ops)
+// Run watches and passes on.
+func (w watched) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	w.stats.calls.Add(1)
+	w.stats.operations.Add(int64(len(ops)))
+	err := w.Backend.Run(ctx, bucket, p, ops)
+	if err != nil {
+		w.health.failed(err)
+	} else {
+		w.health.succeeded()
+	}
+	return err
 }
 
 // run applies operations to a bucket, wherever it is.

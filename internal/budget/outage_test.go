@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,7 +94,9 @@ func TestHealth(t *testing.T) {
 			if i >= fewFailures {
 				want = 0
 			}
-			if took, degraded := ask(); took != want || !degraded {
+			took, degraded := ask()
+			synctest.Wait() // the call is over as well
+			if took != want || !degraded {
 				t.Fatalf("decision %d took %s, want %s", i+1, took, want)
 			}
 		}
@@ -120,6 +123,32 @@ func TestHealth(t *testing.T) {
 		}
 		if h := f.Health(); h.Degraded || h.Error != nil || h.Since.Before(back) {
 			t.Errorf("back: %+v", h)
+		}
+	})
+}
+
+// One call that fails is one failure, however many wait for it.
+func TestOneLostCallIsNoOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := NewMemory(time.Now)
+		store := &faulty{store: memory}
+		open := make(chan struct{})
+		f, p := bubbleFleet(t, gate{store, open}, 1), testRule(holds(1000*token, 0))
+		var done sync.WaitGroup
+		for range 65 {
+			done.Go(func() { f.Ask(t.Context(), asked(p)) })
+			synctest.Wait()
+		}
+		store.is(refuses)
+		close(open)
+		done.Wait()
+		if s := f.Stats(); s.Calls != 2 || s.Degraded != 65 || f.Health().Degraded {
+			t.Errorf("%+v, %+v", s, f.Health())
+		}
+		store.is(well)
+		if got := said(f.Ask(t.Context(), asked(p))); got != "granted 999/1000" {
+			t.Errorf("the next: %q", got)
 		}
 	})
 }
