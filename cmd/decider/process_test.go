@@ -85,10 +85,10 @@ const patience = 30 * time.Second
 const exactly = "--store-timeout=20s"
 
 // settings are the environment of a process: this one's without decider's own
-// variables, and more.
+// variables, and more. Under -race a process would sleep a second at its end.
 func settings(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DECIDER_") })
-	return append(env, more...)
+	return append(append(env, "GORACE=atexit_sleep_ms=0"), more...)
 }
 
 // process is a decider that serves.
