@@ -31,6 +31,9 @@ type Shared struct {
 	Replicas func() int
 	// Now is this process's clock.
 	Now func() time.Time
+	// Changed hears when the store goes out of reach and when it is back; nil:
+	// nobody does. It must not wait for anything.
+	Changed func(Health)
 }
 
 // NewFleet makes a fleet of one process, which memory serves.
@@ -40,6 +43,7 @@ func NewFleet(memory *Memory) *Fleet { return &Fleet{memory: memory} }
 func NewSharedFleet(s Shared) *Fleet {
 	f := &Fleet{}
 	health := newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now)
+	health.changed = s.Changed
 	f.fallback = fallback{
 		shared: newCommit(watched{s.Store, &f.stats, health}, s.Timeout), local: NewMemory(s.Now),
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, health: health,

@@ -17,6 +17,8 @@ type health struct {
 	// every is how long a probe may take, and the pause before the next.
 	timeout, every time.Duration
 	now            func() time.Time
+	// changed hears of every turn; nil: nobody does.
+	changed func(Health)
 
 	failures atomic.Int64
 	down     atomic.Bool
@@ -56,13 +58,17 @@ func (h *health) succeeded() {
 
 // failed counts a failure, and stops the asking at the last of a few in a row.
 func (h *health) failed(err error) {
-	if h.failures.Add(1) < fewFailures {
-		return
+	if h.failures.Add(1) >= fewFailures && h.goDown(err) {
+		h.tell()
 	}
+}
+
+// goDown stops the asking, and says whether it had not been stopped before.
+func (h *health) goDown(err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.up() {
-		return
+		return false
 	}
 	h.since, h.last = h.now(), err
 	h.down.Store(true)
@@ -71,6 +77,13 @@ func (h *health) failed(err error) {
 	default:
 		h.probes.Add(1)
 		go h.probeUntilUp()
+	}
+	return true
+}
+
+func (h *health) tell() {
+	if h.changed != nil {
+		h.changed(h.health())
 	}
 }
 
@@ -89,6 +102,7 @@ func (h *health) probeUntilUp() {
 		err := h.probe(ctx)
 		cancel()
 		if h.probed(err) {
+			h.tell()
 			return
 		}
 	}
