@@ -35,10 +35,16 @@ type storeConfig struct {
 
 // app is everything between the policy file and the HTTP handler.
 type app struct {
-	handler http.Handler
-	fleet   *budget.Fleet
-	client  redis.UniversalClient // nil without Redis
-	roster  *budget.Roster        // nil without Redis
+	handler  http.Handler
+	policies *policy.Live
+	started  time.Time
+	// self is this decider as it tells the others of itself.
+	self  func() budget.Replica
+	fleet *budget.Fleet
+	// What follows is nil without Redis.
+	client   redis.UniversalClient
+	roster   *budget.Roster
+	settings *budget.Settings
 	// stopping: no longer ready, about to end.
 	stopping atomic.Bool
 }
@@ -48,35 +54,25 @@ const probeEvery = 200 * time.Millisecond
 
 // newApp wires one decider.
 func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.Logger) (*app, error) {
-	a := &app{}
-	started := time.Now()
-	kind := "memory"
+	a := &app{policies: policies, started: time.Now()}
+	a.self = replica(policies, a.started)
 	if store.redisURL == "" {
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
-	} else {
-		kind = "redis"
-		redis.SetLogger(redisLog{log})
-		if err := a.openRedis(store, replica(policies, started)); err != nil {
-			return nil, err
-		}
+	} else if err := a.openRedis(store, log); err != nil {
+		return nil, err
 	}
 	handler, err := handlers.New(handlers.Config{
 		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id},
-		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log,
-		Ready: func() bool { return !a.stopping.Load() },
-		Status: func() handlers.Status {
-			return handlers.Status{
-				StartedAt: started,
-				Policies:  handlers.PoliciesStatus{Hash: policies.Set().Hash(), AppliedAt: policies.AppliedAt(), Source: policies.Set().Source()},
-				Store:     storeStatus(kind, started, a.fleet.Health()),
-			}
-		},
+		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: newRegistry(a),
+		Ready:  func() bool { return !a.stopping.Load() },
+		Status: a.status,
 	})
 	a.handler = handler
 	return a, err
 }
 
-func (a *app) openRedis(store storeConfig, self func() budget.Replica) error {
+func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
+	redis.SetLogger(redisLog{log})
 	client, err := budget.NewClient(store.redisURL, store.timeout)
 	if err != nil {
 		return misuse{fmt.Errorf("--redis-url: %w", err)}
@@ -87,24 +83,13 @@ func (a *app) openRedis(store storeConfig, self func() budget.Replica) error {
 	}
 	backend := budget.NewRedis(client, clock)
 	a.client = client
-	a.roster = budget.NewRoster(backend, store.timeout, self)
+	a.roster = budget.NewRoster(backend, store.timeout, a.self)
+	a.settings = budget.NewSettings(backend, store.timeout, logEviction(log))
 	a.fleet = budget.NewSharedFleet(budget.Shared{
-		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now,
+		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log),
 		Replicas: func() int { return a.roster.Count(store.replicas) },
 	})
 	return nil
-}
-
-// redisLog keeps the Redis client, which by itself writes every failed dial to
-// standard error, to the program's log and its form. What matters of it is told
-// by /readyz and by every degraded answer.
-type redisLog struct{ log *slog.Logger }
-
-// Printf logs what the client says.
-func (r redisLog) Printf(ctx context.Context, format string, values ...any) {
-	if r.log.Enabled(ctx, slog.LevelDebug) {
-		r.log.DebugContext(ctx, fmt.Sprintf(format, values...))
-	}
 }
 
 // replica is what this decider tells the others of itself.
@@ -116,18 +101,16 @@ func replica(policies *policy.Live, started time.Time) func() budget.Replica {
 	}
 }
 
-func storeStatus(kind string, started time.Time, h budget.Health) handlers.StoreStatus {
-	s := handlers.StoreStatus{Kind: kind, Degraded: h.Degraded, Since: h.Since, Means: "Every decision asks the one budget that the whole fleet shares."}
-	if s.Since.IsZero() {
-		s.Since = started
+// redisLog keeps the Redis client, which by itself writes every failed dial to
+// standard error, to the program's log and its form. What matters of it is told
+// by the turns of the store.
+type redisLog struct{ log *slog.Logger }
+
+// Printf logs what the client says.
+func (r redisLog) Printf(ctx context.Context, format string, values ...any) {
+	if r.log.Enabled(ctx, slog.LevelDebug) {
+		r.log.DebugContext(ctx, fmt.Sprintf(format, values...))
 	}
-	switch {
-	case h.Degraded:
-		s.Means = "Redis is out of reach (" + h.Error.Error() + "): each replica decides from its own share of every budget, as the policy's on_store_failure says."
-	case kind == "memory":
-		s.Means = "State is kept in this process: every decision asks the one budget of all callers of this decider."
-	}
-	return s
 }
 
 // close tells what is still to be told and lets go of the store.
@@ -135,6 +118,7 @@ func (a *app) close(ctx context.Context) {
 	a.fleet.Close(ctx)
 	if a.client != nil {
 		a.roster.Close()
+		a.settings.Close()
 		_ = a.client.Close() // nothing is left to be done with it
 	}
 }
