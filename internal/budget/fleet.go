@@ -13,6 +13,7 @@ type Fleet struct {
 	memory   *Memory
 	fallback fallback
 	teller   *teller
+	later    *later
 	stats    stats
 }
 
@@ -48,7 +49,8 @@ func NewSharedFleet(s Shared) *Fleet {
 		shared: newCommit(watched{s.Store, &f.stats, health}, s.Timeout), local: NewMemory(s.Now),
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, health: health,
 	}
-	f.teller = newTeller(func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) })
+	run := func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) }
+	f.teller, f.later = newTeller(run), newLater(run)
 	return f
 }
 
@@ -103,8 +105,13 @@ func (f *Fleet) Tell(failed *decide.Failed) {
 // Report counts calls that needed no decision and returns the state that their
 // caller needs to act alone.
 func (f *Fleet) Report(ctx context.Context, o *decide.Outcome) decide.State {
+	counted := report{caller: o.Caller, id: o.ReportID, firstTries: o.FirstTrySuccesses, retries: o.RetrySuccesses, finals: o.FinalFailures}
+	if o.Policy.Candidate != nil {
+		second := counted
+		f.reportToCandidate(o, &second)
+	}
 	ops := [2]op{
-		{report: &report{caller: o.Caller, id: o.ReportID, firstTries: o.FirstTrySuccesses, retries: o.RetrySuccesses, finals: o.FinalFailures}},
+		{report: &counted},
 		{look: &look{caller: o.Caller}},
 	}
 	f.run(ctx, o.Bucket, o.Policy, ops[:])
@@ -160,6 +167,7 @@ func (f *Fleet) Stats() Stats {
 func (f *Fleet) Close(ctx context.Context) {
 	if f.memory == nil {
 		f.teller.close(ctx)
+		f.later.close(ctx)
 		f.fallback.health.close()
 	}
 }

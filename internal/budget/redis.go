@@ -114,8 +114,17 @@ type call struct {
 const opWidth = 12
 
 func newCall(bucket string, ops int) *call {
-	prefix := "decider:{" + bucket + "}:"
+	prefix := keyPrefix(bucket)
 	return &call{prefix: prefix, keys: append(make([]any, 0, 1+ops), prefix+"state"), args: make([]any, 0, 17+ops*opWidth)}
+}
+
+// keyPrefix begins every key of a bucket. A candidate's keys have the hash tag of
+// the bucket that it is a candidate of.
+func keyPrefix(bucket string) string {
+	if of, ok := decide.CutCandidate(bucket); ok {
+		return "decider:{" + of + "}:candidate:"
+	}
+	return "decider:{" + bucket + "}:"
 }
 
 // rule adds the clock and the rule's numbers.

@@ -34,6 +34,8 @@ type Decider struct {
 	Random func() float64
 	// NewID makes a decision_id where the caller chose none.
 	NewID func() string
+	// Trials judges candidates; nil: nobody does.
+	Trials Trials
 }
 
 // Decide answers one failed attempt. The only error is [ErrUnknownDependency].
@@ -56,7 +58,16 @@ func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool)
 	if err != nil {
 		return Decision{}, err
 	}
-	plan := plan(policy, a, d.Now(), d.Random, t)
+	if policy.Candidate != nil && d.Trials != nil {
+		return d.tryBoth(ctx, policy, bucket, a, t, dryRun), nil
+	}
+	out, _, _ := d.enforce(ctx, policy, bucket, a, d.Now(), d.Random, t, dryRun)
+	return out, nil
+}
+
+// enforce is the decision of one rule, and the fleet's answer where it was asked.
+func (d *Decider) enforce(ctx context.Context, policy *Policy, bucket string, a *Attempt, now time.Time, random func() float64, t *Trace, dryRun bool) (out Decision, answer Answer, asked bool) {
+	plan := plan(policy, a, now, random, t)
 	if plan.Decision.DecisionID == "" {
 		plan.Decision.DecisionID = d.NewID()
 	}
@@ -65,14 +76,16 @@ func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool)
 	}
 	switch {
 	case plan.Asks:
+		asked = true
 		q := plan.question(policy, bucket, a)
 		q.DryRun = dryRun
-		plan.settle(d.Fleet.Ask(ctx, &q), &q, d.Random, t)
+		answer = d.Fleet.Ask(ctx, &q)
+		plan.settle(answer, &q, random, t)
 	case plan.Tells && !dryRun:
 		f := plan.failed(policy, bucket, a)
 		d.Fleet.Tell(&f)
 	}
-	return plan.Decision, nil
+	return plan.Decision, answer, asked
 }
 
 func (out *Plan) failed(p *Policy, bucket string, a *Attempt) Failed {
@@ -87,6 +100,7 @@ func (out *Plan) question(p *Policy, bucket string, a *Attempt) Question {
 // settle gives the fleet's answer the last word on a planned retry (step 9).
 func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Trace) {
 	d := &out.Decision
+	planned := *d
 	d.Budget, d.Breaker, d.Degraded = answer.Budget, answer.Breaker, answer.Degraded
 	if answer.ReportOutcomes {
 		d.Hints |= ReportOutcomes
@@ -95,7 +109,11 @@ func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Tr
 	if answer.Verdict == Granted && !out.grant(answer, q, random) {
 		answer.Verdict = CoolDownTooLong
 	}
-	if answer.Verdict != Granted {
+	switch {
+	case answer.Verdict == Granted:
+	case q.Policy.Shadow && answer.Verdict != Paused:
+		d.allow(&planned, verdictReasons[answer.Verdict])
+	default:
 		hints := d.Hints & ReportOutcomes
 		out.giveUp(verdictReasons[answer.Verdict])
 		d.Hints = hints
@@ -106,6 +124,13 @@ func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Tr
 	if t != nil {
 		t.add(9, "does the fleet's state allow it?", "%s", answer.describe(d))
 	}
+}
+
+// allow lets a retry through that the fleet's state has refused: as it was
+// planned, without what the state has added to its wait.
+func (d *Decision) allow(planned *Decision, refused Reason) {
+	d.Reason, d.Delay, d.Remaining, d.ServerDelayUse = planned.Reason, planned.Delay, planned.Remaining, planned.ServerDelayUse
+	d.ShadowReason = refused
 }
 
 // grant sets the wait of a granted retry, and says whether it fits the

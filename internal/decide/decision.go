@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Reason is why a decision fell as it did. The set is closed here and open to
@@ -184,6 +185,9 @@ type Decision struct {
 	Degraded bool
 	// Hints for the caller.
 	Hints Hints
+	// ShadowReason is, on a retry under a rule in shadow, what an enforced rule
+	// would have given up for; its zero value, a reason to retry, says nothing.
+	ShadowReason Reason
 
 	// For the message alone.
 	failure     Failure
@@ -210,9 +214,25 @@ func (d *Decision) Word() string {
 	return "give_up"
 }
 
+// Enforced is the reason that the rule by itself came to: in shadow, what would
+// have been refused was.
+func (d *Decision) Enforced() Reason {
+	if !d.ShadowReason.Retry() {
+		return d.ShadowReason
+	}
+	return d.Reason
+}
+
 // Message is one English sentence with the numbers in it. It is made when it
 // is asked for, not with the decision.
 func (d *Decision) Message() string {
+	if !d.ShadowReason.Retry() {
+		return strings.TrimSuffix(d.sentence(), ".") + "; the rule is in shadow, enforced it would have given up: " + d.ShadowReason.String() + "."
+	}
+	return d.sentence()
+}
+
+func (d *Decision) sentence() string {
 	switch d.Reason {
 	case ReasonBackoff:
 		return fmt.Sprintf("Retry in %d ms as attempt %d of at most %d, after the policy's own backoff.", d.Delay, d.NextAttempt, d.maxAttempts)

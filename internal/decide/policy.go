@@ -34,6 +34,14 @@ type Policy struct {
 	CoolDown CoolDown
 	// OnStoreFailure says what answers while the fleet's state is out of reach.
 	OnStoreFailure OnStoreFailure
+	// Shadow: what the fleet's state refuses is granted, and counted as refused.
+	Shadow bool
+	// Candidate is judged beside this rule, with state of its own, and nobody is
+	// told its answers; nil: none. It has no candidate itself.
+	Candidate *Policy
+	// Headroom is what the dependency can serve, in millionths of its normal
+	// load; 0: not said. No decision depends on it.
+	Headroom Micro
 }
 
 // RetryAfter is how a policy honours the server's wait.

@@ -58,7 +58,7 @@ func (c *compiler) preset(name string) *layers {
 		c.wrongAt(r.key, "preset %q stands over %d others, at most %d may", name, l.depth, maxPresetDepth)
 		l = &layers{}
 	}
-	l = c.lay(r, l)
+	l = c.layBoth(r, l)
 	l.isPreset(name)
 	c.presets[name] = l
 	return l
@@ -110,6 +110,21 @@ func (c *compiler) lay(r *rule, below *layers) *layers {
 	return l
 }
 
+// layBoth lays a rule as lay does, and then its candidate over it, or over the
+// preset that the candidate names.
+func (c *compiler) layBoth(r *rule, below *layers) *layers {
+	l := c.lay(r, below)
+	if !l.sound || l.words.Candidate == nil {
+		return l
+	}
+	second := l.words.Candidate.rule
+	over := *c.base(second, l)
+	over.words.Candidate, over.words.Mode = nil, nil // it is judged, whatever the rule is
+	l.candidate = c.lay(second, &over)
+	l.sound = l.candidate.sound
+	return l
+}
+
 // classes makes the table of classes of all layers, one for all rules that say
 // the same.
 func (c *compiler) classes(l *layers, r *rule) *decide.Classes {
@@ -133,7 +148,7 @@ func (c *compiler) classes(l *layers, r *rule) *decide.Classes {
 // policy is the decide.Policy of sound layers.
 func (l *layers) policy(name string) *decide.Policy {
 	w := &l.words
-	return &decide.Policy{
+	p := &decide.Policy{
 		Name:             name,
 		Description:      string(said(w.Description)),
 		Owner:            string(said(w.Owner)),
@@ -150,7 +165,15 @@ func (l *layers) policy(name string) *decide.Policy {
 		Breaker:          w.Breaker.compile(),
 		CoolDown:         lookup[decide.CoolDown](*w.CoolDown, decide.CoolDownOff),
 		OnStoreFailure:   lookup[decide.OnStoreFailure](*w.OnStoreFailure, decide.StoreFailureAllow),
+		Shadow:           said(w.Mode) == "shadow",
 	}
+	if w.Headroom != nil {
+		p.Headroom = units(w.Headroom.Rat, 6)
+	}
+	if l.candidate != nil {
+		p.Candidate = l.candidate.policy(name)
+	}
+	return p
 }
 
 // said is what a word says, its zero value where it is not said.

@@ -41,7 +41,30 @@ func Describe(p *decide.Policy) []Word {
 	w.breaker(&p.Breaker)
 	w.add("cool_down", p.CoolDown.String())
 	w.add("on_store_failure", p.OnStoreFailure.String())
+	if p.Headroom > 0 {
+		w.add("headroom", decide.FormatMicro(p.Headroom))
+	}
+	if p.Shadow {
+		w.add("mode", "shadow")
+	}
+	if p.Candidate != nil {
+		w.candidate(p.Candidate)
+	}
 	return w
+}
+
+// candidate tells what a candidate says otherwise than its rule, which has been
+// told.
+func (w *description) candidate(p *decide.Policy) {
+	rule := *w
+	for _, d := range compareWords(rule, Describe(p)) {
+		if d.Key != "mode" && d.Key != "description" { // a candidate has neither
+			w.add("candidate."+d.Key, orNothing(d.After))
+		}
+	}
+	if len(*w) == len(rule) {
+		w.add("candidate", "{}")
+	}
 }
 
 type description []Word
@@ -225,20 +248,28 @@ func byName(s *Set) map[string]*decide.Policy {
 }
 
 func compareRules(before, after *decide.Policy) []Difference {
+	list := compareWords(Describe(before), Describe(after))
+	for i := range list {
+		list[i].Rule = after.Name
+	}
+	return list
+}
+
+func compareWords(before, after []Word) []Difference {
 	var out []Difference
-	old := Describe(before)
-	for _, w := range Describe(after) {
+	old := slices.Clone(before)
+	for _, w := range after {
 		was := ""
 		if i := slices.IndexFunc(old, func(o Word) bool { return o.Key == w.Key }); i >= 0 {
 			was = old[i].Value
 			old = slices.Delete(old, i, i+1)
 		}
 		if was != w.Value {
-			out = append(out, Difference{after.Name, w.Key, was, w.Value})
+			out = append(out, Difference{Key: w.Key, Before: was, After: w.Value})
 		}
 	}
 	for _, w := range old {
-		out = append(out, Difference{after.Name, w.Key, w.Value, ""})
+		out = append(out, Difference{Key: w.Key, Before: w.Value})
 	}
 	return out
 }

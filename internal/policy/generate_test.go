@@ -43,7 +43,7 @@ func golden(t *testing.T, path string, got []byte) {
 }
 
 // groups are the structs of words that the schema defines.
-var groups = []any{fileWords{}, ruleWords{}, waitWords{}, backoffWords{}, retryAfterWords{}, retryableWords{}, budgetWords{}, costWords{}, breakerWords{}}
+var groups = []any{fileWords{}, ruleWords{}, judgedWords{}, waitWords{}, backoffWords{}, retryAfterWords{}, retryableWords{}, budgetWords{}, costWords{}, breakerWords{}}
 
 func generateSchema(t *testing.T) []byte {
 	t.Helper()
@@ -57,6 +57,9 @@ func generateSchema(t *testing.T) []byte {
 	}
 	rule.Version, rule.Definitions = "", nil
 	root.Definitions["rule"] = rule
+	judged := r.Reflect(judgedWords{})
+	judged.Version, judged.Definitions = "", nil
+	root.Definitions["judged"] = judged
 	root.Title = "decider policies"
 	root.Description = "The rules of a fleet's retries, one per dependency."
 	for _, group := range groups {
@@ -91,6 +94,8 @@ func schemaOfValue(t reflect.Type) *jsonschema.Schema {
 	switch reflect.New(t).Interface().(type) {
 	case *rule:
 		return &jsonschema.Schema{Ref: "#/$defs/rule"}
+	case *candidate:
+		return &jsonschema.Schema{Ref: "#/$defs/judged"}
 	case *rules:
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Ref: "#/$defs/rule"}}
 	case *text:
@@ -101,7 +106,7 @@ func schemaOfValue(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "integer"}
 	case *number:
 		return &jsonschema.Schema{Type: "number"}
-	case *word, *mode:
+	case *word:
 		return &jsonschema.Schema{Type: "string"}
 	case *millis:
 		return matching(`^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$`)
@@ -149,7 +154,7 @@ func annotate(p *jsonschema.Schema, field reflect.StructField) {
 	switch reflect.New(field.Type.Elem()).Interface().(type) {
 	case *count, *number:
 		p.Minimum, p.Maximum = low, high
-	case *word, *mode:
+	case *word:
 		p.Enum = anyOf(strings.Split(tag.Get("enum"), ","))
 		if tag.Get("off") != "" {
 			allowed := *p

@@ -14,9 +14,12 @@ type layers struct {
 	words   ruleWords
 	edits   []*ruleWords // of the layers that edit classes, the lowest first
 	classes *decide.Classes
-	preset  string // the preset at the bottom
-	depth   int
-	sound   bool // none of the layers has a mistake
+	// candidate are the layers of the rule's candidate, the rule's own among
+	// them; nil where it has none.
+	candidate *layers
+	preset    string // the preset at the bottom
+	depth     int
+	sound     bool // none of the layers has a mistake
 }
 
 // over lays words over layers: maps merge, lists replace, the last word wins,
@@ -30,6 +33,7 @@ func (below *layers) over(words *ruleWords) *layers {
 		merged.classes = nil
 	}
 	merged.depth++
+	merged.candidate = nil
 	return &merged
 }
 

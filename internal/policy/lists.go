@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,7 +15,6 @@ type (
 	names    []string                // of callers
 	headers  []decide.Header         // in the order in which they are read
 	failures []failure
-	mode     struct{} // how the rule is used
 )
 
 // failure is a failure that a rule names, and where.
@@ -23,21 +23,19 @@ type failure struct {
 	node *node
 }
 
-// candidate is a word of a later version: refused, since ignoring it would
-// promise a comparison that nobody makes.
-type candidate struct{}
+// candidate is a rule's second rule. It is laid over the rule that it stands in,
+// wherever the word was said, so it is read like a rule and kept whole.
+type candidate struct{ *rule }
 
-func (v *mode) read(s *source, n *node, _ spec) {
-	switch {
-	case n.text == "shadow":
-		s.wrongAt(n, "mode: shadow is not in this version, every rule is enforced; take the word out, or set max_attempts: 1 to stop retries")
-	case n.text != "enforce" || n.kind == mapping || n.kind == list:
-		s.wrongAt(n, "mode must be enforce, not %s", n.describe())
+func (v *candidate) read(s *source, n *node, w spec) {
+	before := len(s.mistakes)
+	r := &rule{name: w.name, key: n, node: n}
+	s.group(n, reflect.ValueOf(&r.words.judgedWords).Elem(), w.name)
+	if r.words.Retryable != nil {
+		s.checkEdits(r.words.Retryable)
 	}
-}
-
-func (v *candidate) read(s *source, n *node, _ spec) {
-	s.wrongAt(n, "candidate is not in this version: no second rule is judged beside the enforced one; take the word out")
+	r.sound = len(s.mistakes) == before
+	v.rule = r
 }
 
 // methodText is an HTTP token (RFC 9110 §5.6.2).

@@ -99,12 +99,12 @@ func (c *compiler) set(d *document) *Set {
 	standard := builtIn("standard")
 	defaults := standard
 	if d.Defaults != nil {
-		defaults = c.lay(d.Defaults, c.base(d.Defaults, standard))
+		defaults = c.layBoth(d.Defaults, c.base(d.Defaults, standard))
 	}
 	set := newSet(string(said(d.UnknownDependencies)) == "refuse", int(said(d.MaxUnknown)))
 	for _, r := range said(d.Dependencies) {
 		c.checkName(r)
-		if l := c.lay(r, c.base(r, defaults)); l.sound {
+		if l := c.layBoth(r, c.base(r, defaults)); l.sound {
 			set.add(l.policy(r.name))
 		}
 	}

@@ -145,7 +145,7 @@ var built = sync.OnceValue(func() *shelf {
 	words := s.words(src)
 	c := newCompiler(s)
 	all := &shelf{order: *words.Presets, byName: map[string]*layers{}}
-	below := &layers{sound: true, words: ruleWords{Budget: &budgetWords{Off: ptr(truth(false))}}}
+	below := &layers{sound: true, words: ruleWords{judgedWords: judgedWords{Budget: &budgetWords{Off: ptr(truth(false))}}}}
 	for _, r := range all.order {
 		l := c.lay(r, below)
 		l.isPreset(r.name)

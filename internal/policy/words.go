@@ -29,8 +29,17 @@ type fileWords struct {
 
 // ruleWords are the words of a rule, a preset and the defaults.
 type ruleWords struct {
-	Description      *text            `json:"description,omitempty" example:"card payments" doc:"What this dependency is, in your own words."`
-	Owner            *text            `json:"owner,omitempty" example:"team-payments" doc:"Who answers for this dependency."`
+	Description *text `json:"description,omitempty" example:"card payments" doc:"What this dependency is, in your own words."`
+	Owner       *text `json:"owner,omitempty" example:"team-payments" doc:"Who answers for this dependency."`
+	judgedWords
+	Headroom  *number    `json:"headroom,omitempty" unit:"times the normal load" min:"1" max:"1000" decimals:"6" example:"1.3" doc:"What the dependency can serve, as a multiple of its normal load. It decides nothing: decider check warns where retries may ask for more."`
+	Mode      *word      `json:"mode,omitempty" enum:"enforce,shadow" default:"enforce" example:"enforce" doc:"Whether what the fleet's state refuses (budget, breaker, cool-down) is refused. shadow: it is granted, and counted as what would have been refused; an operator's pause holds all the same."`
+	Candidate *candidate `json:"candidate,omitempty" example:"{budget: {ratio: 5%}}" doc:"A second rule, written over this one, that is judged beside it on the same attempts with a budget of its own. Nobody is told its answers; what it would have answered differently is counted. A rule's own replaces that of the defaults."`
+}
+
+// judgedWords are the words that a decision depends on. A candidate has no
+// others.
+type judgedWords struct {
 	Preset           *text            `json:"preset,omitempty" example:"standard" doc:"The preset that this is written over; a rule that names one ignores the defaults."`
 	MaxAttempts      *count           `json:"max_attempts,omitempty" unit:"calls" min:"1" max:"2147483648" default:"4" example:"4" doc:"The most calls, the first one included; 1 never retries."`
 	Backoff          *backoffWords    `json:"backoff,omitempty" doc:"How long to wait where the server says nothing."`
@@ -45,8 +54,6 @@ type ruleWords struct {
 	Breaker          *breakerWords    `json:"breaker,omitempty" doc:"The breaker that all callers of the dependency share; off by default."`
 	CoolDown         *word            `json:"cool_down,omitempty" enum:"auto,fleet,caller,off" off:"true" default:"auto" example:"auto" doc:"For whom a wait that the server gave one caller holds. auto: a throttle's for the same caller, every other for the fleet."`
 	OnStoreFailure   *word            `json:"on_store_failure,omitempty" enum:"local,give_up,allow" default:"local" example:"local" doc:"What answers while the fleet's state is out of reach: a local bucket, a give-up, or a retry."`
-	Mode             *mode            `json:"mode,omitempty" enum:"enforce" default:"enforce" example:"enforce" doc:"Whether the rule is enforced; this version knows nothing else."`
-	Candidate        *candidate       `json:"candidate,omitempty" jsonschema:"-"`
 }
 
 // waitWords are the words of one wait.
