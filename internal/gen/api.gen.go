@@ -687,6 +687,49 @@ type DependencyList struct {
 	Dependencies []Dependency `json:"dependencies"`
 }
 
+// DependencySnapshot A dependency at one moment.
+type DependencySnapshot struct {
+	// Dependency The dependency.
+	//
+	// Example: payments
+	Dependency string `json:"dependency"`
+
+	// Policy The name of the rule in force.
+	//
+	// Example: payments
+	Policy string `json:"policy"`
+
+	// Breaker The state of the dependency's breaker. `off`, its policy has none.
+	//
+	// Example: closed
+	Breaker BreakerState `json:"breaker"`
+
+	// Budget The shared bucket of retries after this answer; absent where no budget was asked.
+	Budget *Budget `json:"budget,omitempty"`
+
+	// CoolDownMs How long the server's wait still holds for retries of the unnamed caller, in ms; 0, there is none.
+	//
+	// Example: 0
+	CoolDownMs int64 `json:"cool_down_ms"`
+
+	// Counts Decisions by reason, of this replica alone since it started. A reason that has not fallen is absent.
+	//
+	// Example: {"backoff":42,"budget_exhausted":3}
+	Counts map[string]int64 `json:"counts"`
+
+	// Degraded Whether the fleet's state was out of reach and a local rule answered.
+	//
+	// Example: false
+	Degraded bool `json:"degraded"`
+
+	// Override What an operator has set for the dependency; absent where nobody has.
+	Override *Override `json:"override,omitempty"`
+
+	// Recent Decisions of this replica in each of the last seconds, the oldest first, up to the last one that has ended. Two
+	// minutes in the first snapshot of a stream, a few seconds that may overlap in the later ones.
+	Recent RecentDecisions `json:"recent"`
+}
+
 // DependencyState What a client needs to know of a dependency until its next report.
 type DependencyState struct {
 	// Dependency The dependency.
@@ -1009,6 +1052,125 @@ type OverrideOrder struct {
 // Example: pause
 type OverrideOrderMode string
 
+// PastDecision A decision, and what it was made on.
+type PastDecision struct {
+	// AskAgainInMs When it makes sense to ask again, in ms; only on a give_up that time can cure.
+	//
+	// Example: 800
+	AskAgainInMs *int64 `json:"ask_again_in_ms,omitempty"`
+
+	// At When it was made.
+	//
+	// Example: 2026-11-30T15:04:05.123Z
+	At time.Time `json:"at"`
+
+	// Attempt The number of the attempt.
+	//
+	// Example: 1
+	Attempt int64 `json:"attempt"`
+
+	// Breaker The state of the dependency's breaker. `off`, its policy has none.
+	//
+	// Example: closed
+	Breaker BreakerState `json:"breaker"`
+
+	// Budget The shared bucket of retries after this answer; absent where no budget was asked.
+	Budget *Budget `json:"budget,omitempty"`
+
+	// Caller Who asked; absent where it gave no name.
+	//
+	// Example: checkout
+	Caller *string `json:"caller,omitempty"`
+
+	// Decision Whether to retry. There will be no third word.
+	//
+	// Example: retry
+	Decision DecisionWord `json:"decision"`
+
+	// DecisionId The id of the attempt, or the one that the server made.
+	//
+	// Example: 7f3c9a52
+	DecisionId string `json:"decision_id"`
+
+	// Degraded Whether the fleet's state was out of reach and a local rule answered.
+	//
+	// Example: false
+	Degraded bool `json:"degraded"`
+
+	// DelayMs How long to wait before the retry, in ms; 0 on a give_up.
+	//
+	// Example: 2070
+	DelayMs int64 `json:"delay_ms"`
+
+	// Dependency The dependency of the attempt.
+	//
+	// Example: payments
+	Dependency string `json:"dependency"`
+
+	// Failure How the attempt ended. A status in digits, an outcome, or the name of a gRPC code.
+	//
+	// Example: 503
+	Failure string `json:"failure"`
+
+	// Hints What to heed. `same_idempotency_key`, send the key of the first attempt again; `new_connection`, not on the
+	// connection that failed; `no_early_data`, not in TLS early data; `report_outcomes`, nobody reports successes,
+	// so the budget is not fed.
+	//
+	//
+	// Example: ["same_idempotency_key"]
+	Hints []string `json:"hints"`
+
+	// Message One English sentence with the numbers in it, for people. It may change.
+	//
+	// Example: Retry in 2070 ms as attempt 2 of at most 4: the server asked for 2000 ms.
+	Message string `json:"message"`
+
+	// Method The method of the attempt.
+	//
+	// Example: GET
+	Method string `json:"method"`
+
+	// NextAttempt The number of the next attempt; only on a retry.
+	//
+	// Example: 2
+	NextAttempt *int64 `json:"next_attempt,omitempty"`
+
+	// Policy The name of the rule that matched.
+	//
+	// Example: payments
+	Policy string `json:"policy"`
+
+	// Reason Why. To retry: `backoff`, the policy's own wait; `retry_after`, the server asked for longer; `cool_down`, the
+	// server asked somebody else for longer. Every other word gives up. Treat an unknown one by `decision` alone.
+	//
+	//
+	// Example: retry_after
+	Reason string `json:"reason"`
+
+	// RemainingMs What is left of the deadline in ms when the next attempt starts, to be passed downstream; only on a retry of a call with a deadline.
+	//
+	// Example: 5930
+	RemainingMs *int64 `json:"remaining_ms,omitempty"`
+
+	// RetryAfter What became of the server's wait. `unused`, the decision fell before it mattered.
+	//
+	// Example: used
+	RetryAfter string `json:"retry_after"`
+
+	// ServerDelayMs What the server asked for in ms, where that was readable; also on a give_up.
+	//
+	// Example: 2000
+	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
+}
+
+// PastDecisions Decisions that were made.
+type PastDecisions struct {
+	// Decisions The newest first.
+	//
+	// Example: []
+	Decisions []PastDecision `json:"decisions"`
+}
+
 // PoliciesStatus The policies in force.
 type PoliciesStatus struct {
 	// AppliedAt Since when they are in force.
@@ -1144,6 +1306,25 @@ type Readiness struct {
 	State string `json:"state"`
 }
 
+// RecentDecisions Decisions of this replica in each of the last seconds, the oldest first, up to the last one that has ended. Two
+// minutes in the first snapshot of a stream, a few seconds that may overlap in the later ones.
+type RecentDecisions struct {
+	// From The second that the first number counts.
+	//
+	// Example: 2026-11-30T15:04:05Z
+	From time.Time `json:"from"`
+
+	// GiveUps Decisions to give up.
+	//
+	// Example: [0,0,1]
+	GiveUps []int64 `json:"give_ups"`
+
+	// Retries Decisions to retry.
+	//
+	// Example: [0,3,2]
+	Retries []int64 `json:"retries"`
+}
+
 // Replica One decider of the fleet, as it tells of itself.
 type Replica struct {
 	// Config The hash of its policies.
@@ -1190,6 +1371,27 @@ type RetryAfterRule struct {
 	Spread float64 `json:"spread"`
 }
 
+// Snapshot A replica at one moment, and the dependencies that it knows.
+type Snapshot struct {
+	// At When it was taken.
+	//
+	// Example: 2026-11-30T15:04:05.123Z
+	At time.Time `json:"at"`
+
+	// Components The parts that the replica stands on, as `/readyz` names them.
+	//
+	// Example: []
+	Components []Component `json:"components"`
+
+	// Dependencies In the order of their names.
+	//
+	// Example: []
+	Dependencies []DependencySnapshot `json:"dependencies"`
+
+	// Status The state of this replica.
+	Status Status `json:"status"`
+}
+
 // Status The state of this replica.
 type Status struct {
 	// Drift Whether the replicas decide by different policies. For a moment they do while a new file is rolled out.
@@ -1206,6 +1408,11 @@ type Status struct {
 	//
 	// Example: [{"config":"9f86d081884c7d65","id":"decider-0-x7Kp2QaB","self":true,"since":"2026-11-30T15:04:05Z","version":"1.0.0"}]
 	Replicas []Replica `json:"replicas"`
+
+	// Roles What the one who asks may do; absent in a snapshot, which is the same for everybody.
+	//
+	// Example: ["report","read","operate"]
+	Roles *[]string `json:"roles,omitempty"`
 
 	// StartedAt When this replica started.
 	//
@@ -1251,6 +1458,20 @@ type StoreStatus struct {
 	State string `json:"state"`
 }
 
+// StreamEvent The events of a stream. The name of an event is one of the members, and its data is that member's value.
+type StreamEvent struct {
+	// Decision A decision, and what it was made on.
+	Decision *PastDecision `json:"decision,omitempty"`
+
+	// Skipped How many decisions were passed over since the last event, because there were more than `limit`.
+	//
+	// Example: 12
+	Skipped *int64 `json:"skipped,omitempty"`
+
+	// Snapshot A replica at one moment, and the dependencies that it knows.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
 // TraceStep One question of a decision and what it answered.
 type TraceStep struct {
 	// Answer The answer in English.
@@ -1275,6 +1496,20 @@ type CallerName = string
 // DependencyName defines model for DependencyName.
 type DependencyName = string
 
+// Limit defines model for Limit.
+type Limit = int64
+
+// OfDecision Whether to retry. There will be no third word.
+//
+// Example: retry
+type OfDecision = DecisionWord
+
+// OfDependency defines model for OfDependency.
+type OfDependency = string
+
+// NoStream A problem document (RFC 9457).
+type NoStream = Problem
+
 // NotJSON A problem document (RFC 9457).
 type NotJSON = Problem
 
@@ -1295,6 +1530,36 @@ type UnknownDependency = Problem
 
 // UnsupportedMediaType A problem document (RFC 9457).
 type UnsupportedMediaType = Problem
+
+// ListDecisionsParams defines parameters for ListDecisions.
+type ListDecisionsParams struct {
+	// Dependency Only decisions on this dependency.
+	Dependency *OfDependency `form:"dependency,omitempty" json:"dependency,omitempty"`
+
+	// Decision Only decisions that fell so.
+	Decision *OfDecision `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Limit How many decisions at most, the newest; of a stream, how many in each second.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// StreamDecisionsParams defines parameters for StreamDecisions.
+type StreamDecisionsParams struct {
+	// Dependency Only decisions on this dependency.
+	Dependency *OfDependency `form:"dependency,omitempty" json:"dependency,omitempty"`
+
+	// Decision Only decisions that fell so.
+	Decision *OfDecision `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Limit How many decisions at most, the newest; of a stream, how many in each second.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Snapshots Whether to send a snapshot of the replica and of its dependencies each second as well.
+	Snapshots *bool `form:"snapshots,omitempty" json:"snapshots,omitempty"`
+
+	// LastEventID The id of the last event that was seen; browsers send it by themselves.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
 
 // ListDependenciesParams defines parameters for ListDependencies.
 type ListDependenciesParams struct {
@@ -1325,6 +1590,9 @@ type ReportOutcomesJSONRequestBody = OutcomeReport
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// GetConsole The console, for operators
+	// (GET /)
+	GetConsole(ctx echo.Context) error
 	// GetDocs This document as a page
 	// (GET /docs)
 	GetDocs(ctx echo.Context) error
@@ -1349,6 +1617,12 @@ type ServerInterface interface {
 	// DecideBatch Decide on many failed attempts at once
 	// (POST /v1/decide/batch)
 	DecideBatch(ctx echo.Context) error
+	// ListDecisions List the newest decisions
+	// (GET /v1/decisions)
+	ListDecisions(ctx echo.Context, params ListDecisionsParams) error
+	// StreamDecisions Follow the decisions as they are made
+	// (GET /v1/decisions/stream)
+	StreamDecisions(ctx echo.Context, params StreamDecisionsParams) error
 	// ListDependencies List the dependencies
 	// (GET /v1/dependencies)
 	ListDependencies(ctx echo.Context, params ListDependenciesParams) error
@@ -1375,6 +1649,15 @@ type ServerInterface interface {
 // ServerInterfaceWrapper converts echo contexts to parameters.
 type ServerInterfaceWrapper struct {
 	Handler ServerInterface
+}
+
+// GetConsole converts echo context to params.
+func (w *ServerInterfaceWrapper) GetConsole(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetConsole(ctx)
+	return err
 }
 
 // GetDocs converts echo context to params.
@@ -1446,6 +1729,94 @@ func (w *ServerInterfaceWrapper) DecideBatch(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.DecideBatch(ctx)
+	return err
+}
+
+// ListDecisions converts echo context to params.
+func (w *ServerInterfaceWrapper) ListDecisions(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDecisionsParams
+	// ------------- Optional query parameter "dependency" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dependency", ctx.QueryParams(), &params.Dependency, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dependency: %s", err))
+	}
+
+	// ------------- Optional query parameter "decision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "decision", ctx.QueryParams(), &params.Decision, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter decision: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListDecisions(ctx, params)
+	return err
+}
+
+// StreamDecisions converts echo context to params.
+func (w *ServerInterfaceWrapper) StreamDecisions(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StreamDecisionsParams
+	// ------------- Optional query parameter "dependency" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dependency", ctx.QueryParams(), &params.Dependency, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dependency: %s", err))
+	}
+
+	// ------------- Optional query parameter "decision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "decision", ctx.QueryParams(), &params.Decision, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter decision: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "snapshots" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "snapshots", ctx.QueryParams(), &params.Snapshots, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter snapshots: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Last-Event-ID, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Last-Event-ID: %s", err))
+		}
+
+		params.LastEventID = &LastEventID
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.StreamDecisions(ctx, params)
 	return err
 }
 
@@ -1606,6 +1977,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/dependencies/:dependency", wrapper.GetDependency, options.OperationMiddlewares["getDependency"]...)
 	router.DELETE(options.BaseURL+"/v1/dependencies/:dependency/override", wrapper.LiftOverride, options.OperationMiddlewares["liftOverride"]...)
 	router.PUT(options.BaseURL+"/v1/dependencies/:dependency/override", wrapper.SetOverride, options.OperationMiddlewares["setOverride"]...)
+	router.GET(options.BaseURL+"/v1/decisions", wrapper.ListDecisions, options.OperationMiddlewares["listDecisions"]...)
+	router.GET(options.BaseURL+"/v1/decisions/stream", wrapper.StreamDecisions, options.OperationMiddlewares["streamDecisions"]...)
 	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/livez", wrapper.GetLiveness, options.OperationMiddlewares["getLiveness"]...)
 	router.GET(options.BaseURL+"/readyz", wrapper.GetReadiness, options.OperationMiddlewares["getReadiness"]...)
@@ -1613,6 +1986,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/openapi.yaml", wrapper.GetContract, options.OperationMiddlewares["getContract"]...)
 	router.GET(options.BaseURL+"/policies.schema.json", wrapper.GetPolicySchema, options.OperationMiddlewares["getPolicySchema"]...)
 	router.GET(options.BaseURL+"/docs", wrapper.GetDocs, options.OperationMiddlewares["getDocs"]...)
+	router.GET(options.BaseURL+"/", wrapper.GetConsole, options.OperationMiddlewares["getConsole"]...)
 
 }
 
@@ -1621,203 +1995,227 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H1rd9s4luBfwXBmTvWDkmXHzsM+e/q4Yqfa0yk7G7s6M9POSDAJWSxTgIaAoqirvH9n/8f+sj33XgAE",
-	"KVCSYyfTO9sf6pQjknhc3PcLvySZms6UFNLo5PCXZMYrPhVGVPiv17wsRXXOpwL+lQudVcXMFEomh8kb",
-	"VbHFRE2ZmQiWKVX2crWQrNDMqDI/YvxGC2lSNlYVvjKXkk9FzjIcs5+kifjMp7NSJIdJNhHZnZqbJE0K",
-	"GPs/56JaJmkiceaEPknSRGcTMeW0TmNEBe/+x1+Oe//Oe38d9F59rP/sDw93eh9/GaS7ey/u/ylJE7Oc",
-	"wVDaVIW8Te7v0+REzITMhcyW8Q1eTQSDBTA1xg3k/v2UzUSVCWl6QmYqFzlbTEQlWGHYRJW5ZpyNdkbN",
-	"Lc74copAtluccTOpd1iPnaRJJf5zXlQiTw5NNRdPuut7GF3PlNQCD/hcmX+5vDiHPzMljZAG/uSzWVlk",
-	"HOCwM6vUTSmmv/9ZA1B+qXcE4DK8KC2kpmJ6Iyq2ow03cw1ocFt8EpKZRZEJBEVVKcCqvwQfNt9K0mRc",
-	"iDJPDhM7THL/MU3sn4f7g0GamMIgOGHKG5UvYSKpDMNd+P3OK3mYi6zIRXVoN3AolenhJu5DiP5TJcbJ",
-	"YfKPOzUZ7NBTvfOOviSwreJGe/qUTbhmN0sjNLsRk0LmrDApbhAwwgIId5q67366etN7yVSF/xbaiJzl",
-	"QszgvQmX7Pl+H5Z7rswVvxPyCY5JG1V5jB6XQpjvNAMIC5YXOa5J8yXMbgCdjVJ3+Kr6JKqqyMUR0wI3",
-	"xvgtLyQcrDufg8Gz5vnQXIVmam5gykrwbLL+kPCT3lzyT7wo+U0pnuy0ttx4IZkppqIJgML02WW47SM6",
-	"RpYrAefIJryaAigmgueWdb4Xplr2jsdGVKus5cMEcF4xru9owBQm1iJTMtf9BqPzB7mbJmNVTbkBupHm",
-	"+X6SJtNCFtP5FB9aqBbSiFtRARgIc/7MyyJ/JOZ8qJS8PWQ7wH6mM9NFztO5NuxGMG5YKbg2bDckaftx",
-	"k6b39po4A7xPaOPo4xMufiNd02tPTdhA1IzLvF5JCqTKmReSjWUiqV6YCR34I+nUwWEqDOMsF2ORGcAR",
-	"u/sjlDXAboSQrFS3tyJv0mLAK88kCA1eMjyz9dAs7LtPAsxjuWQKAMLGvCjnlUAQXSn1lle34gmghCc1",
-	"5Us24Z8Ee35w8Ow5MeAQFvu7z+JywyjFSlzJWpAYpXr02lMjmF8AwuUneSfVQtZqySMBdK5YNS89z5up",
-	"ssiWbFyUgk25ySZCMzMpdKDXdNE1IJq0owGDbI4W0nigxzRF9359BHafrKHzrIH/nN7vhWM/wUFsBZ6m",
-	"1ge8AMUHvFSJ8VwLzezymJKAdniOej6bqcqI/EeRF/wKt/ZoXH9Nn/dgOOY5bTAQDNDE+4MQ6H5RbAqr",
-	"YgjxDYD33/Twmx6+/FRUUC8DaGFaaF3IW6cLKbOyN2S+xpEP4CT3QDkFPbyQt33U7O0CYH3HVugA0PO8",
-	"gMF4+a5SM1GZAnTgMS+1aC/vQgpkWSJnTuSx0888M+USzhlwZkRgHqVspOYmU1MxQvwY3VazbGgfgkqh",
-	"2UQtgF0DGuVH1lQg/YI2qlV6LREHCWBodWiLaaLM2ciqw6P+tUzSZBYs/5eE1zvMxZjPS4PqQMSWmaMC",
-	"avHdfkYLAWD+DChFmz6yc1faoLkGC91tmDNRZYR/JmVkb3f/xf7LZ8/3X6zXUFJn2EX0IwVzcn1XyNuU",
-	"LarCGCEZHnlNkKzQfXYuRG2AcUfGNQRLviRt2rBKmKog2RA1PR9rXQHQs0IXSg5J42pJQ9wN6XtsUZgJ",
-	"rk+DhQmaRbAvwCN3PlJ8EhXT8EyT1nnEOLutuARShi2hKOFSL0Ql8npMsLufD5juM1R/RQXjTPmd0IjC",
-	"3mKFj9FUb8LlxfhZ9oof7HXBZdj7+Mtu+ny/CxChEGsfLjdswTV5AvI+2wVVeHfvJcsmvOKZEZWmA7sR",
-	"tw5UnJUCVgE8IC9uQSP/fp7fCpOym0rwO1Eh1Go/BK8E0xMOILlZMkDixUSxuRY1hABJOo30xyNDwAji",
-	"zoXb9+9es0zlAlZYGE0LIktjNBVmovIRe3dxeUUgAGMSOUyRi+lMAd8bMVPN6ai5ZDAcwg00ohuQUDPB",
-	"DSmGQgIR/iW5+FOSJq+Pz1+fvn17epKkyU/nfzq/+AC289n5n4/fnp0Mj9//8NOPp+dXSZqcnB6fvD07",
-	"Px2e/uvr09MT/OD84mr45uKnc/j7+O370+OTfxue/uvZ5dVlkibvTt//eHZ5eXZxPjw5PT/DD96fXl78",
-	"9P41DPLH458ur/DHN8dnb09Phu/en76+OD85uzpD8/34+4v39Pzip6vhxZvh++PzH05xlWc/vnt7CsvC",
-	"x2fnV6fvz4/f4qPjPx+fvT3+/i28eHJ8dTx8e3F5SU9+uvrj6fnV2etj+OxjeNTNz1YOb8L10MM5Ww7v",
-	"xLLBYaNi48NEoLaLHjFAuYxXVQFCRLJgMHYnlmmTUIHIl7WsOUeihzfuBKKGKMcNTCXHkF31jVKl4OjY",
-	"CAzQuLiL4WHFF2DBzL0uRKM0SWP3YDCIU3o43Hu+sF9rL2iQM6WWJReScblkGdcCGJPSVhQGKthESTWv",
-	"NFJwJXh+yEbI5nocjOlRei3Df/emKIM/96a6F/uZT//aa3wOP+qJmpc5/Q6/wHZmovXztURZbr+ezfXk",
-	"hmd3duCKG1EW08L0KqGFGR2xUc4N6ADlgi8t0yWXj7brH9ICiIadF25IXy0KeS2VO3QHQQeZJdMGvhqr",
-	"qs+uFsqLN24QSuI/57xkN3ODuASwtcADDTUnpSFQK5tgcmd7jxI8xJVne/681c3PIjPwTs184shEIv07",
-	"zYAJg2ZcivxWpGwxKbKJdyORbCYe9x2YIEhWfXbl2Rm7nfMKJXtVGMF+czbu/Qhq+W8ZMbt6HcD3UoYE",
-	"aT/94dSyTDEGu1lvRTqFvFFzmQ8b+tQDdKgMaNmLdWe/3wiQ+Sh98z47vlGfBNtNmVZTgWosx19ABpeA",
-	"60uS6KjJbqtuvRoMXuy+erV3sP9if/Dq1e4mpYugHt/fH6+u3tljSVklbgttUKsA46ZJu8fSWz70vtdm",
-	"+ViAQCfp02QiP5xetUTrP/zjP/3z9Xww2Hv+3e9+3/+P4ejX/zXovSIp2/v4+6hgnRbSndJw2sHTyP+E",
-	"rrxCsikunlCQS3JJuMPLuGR6nmUCDujMtFCUeNJ3TRTaGwy+8EAGsQOx9sPqRv6oFg08QwvCam5SWc6K",
-	"iNdnI6nMcFapTGgt8hGcBhzmzh57f/rmp8vTk+Hl1fvT4x/Rivrh4vjD8b+xG1HSDNdSm0rw6REbZUpK",
-	"kZkhgE7NzYgVMivnObqwJ1zmesLvHM8upoAacwNDgkKHrPCIjUyph9bjgwvhjhVdywyYyxjMOgFffRIV",
-	"6MvAPWXwjZLl0qn0odYMZzUR5eyIjazWN1QzIXES02Y+9g3L/qz+Y7eVpElro/UvoL/b9bZ/1KL1XlYq",
-	"ei1YPqBsGf6rcTLwPZeZKPHPcBdN/SS6mBVSmFXiU6HmepiLki87qWHBC2Pp4EaMFdqfcC5O3zgRmaoq",
-	"UYK2yH4uUNG+rdRCs3GlpqxokvHu3pOifyWmvJCFvI0u/4M1lEsxNo7v+mPOBc/LQoqUNgcMloKOhqwb",
-	"4EhSHLEB4FoptE6BRU0AoeyQjY29HHwxYfdWn8V2Ggj9bl3MiM+mqT19p9kJUIxVzID5AnH3YBzYehBs",
-	"YJmaS+MPDkSNVRSYvhMLkbOsVNndSuiixrzLuUzZ4Dk7V5/Y7qtX+2zw8nD/1eGzF+yHH68IHG+FvDWT",
-	"5PD5fgQnyczOh8hdHqY0W59LYAqjA8UFY9DnE8jJgoy7iH5sZ1qV8oEm9sADCGFM55CyuZzxClQs9lbJ",
-	"Wxe12zt4HpqyhXFnwjWb8hLwyxplHuZ7TbjuD149j0B2nTGJktsGXxtL77PngwEI5FevXqFaCJwe6Jxr",
-	"djAYsN+8f/OavdrdHbD/8793D37bWBeG9NbQw6tXobIxiJD3fRjO/kszzm0VkY8RLdO67b4Hje+Bvrs3",
-	"Db+dhp2TY5MpybhhSlI8OupF6wCue5oywbMJQ59RJ+6h57x2f4ROBad6WUUoiJzef0yTwgjigOucqs6h",
-	"Ser6GX2yi4xrWkj3bw9SXlV8uXIMfrcx2H/Pszs1Hsch4fQhlLAoVqxA4aS5kuGzKGSuFu4ROakkeXnl",
-	"bzI+S9kNGCkgejWbzktTzMoCyEdZpQv0Gtnb/e3qQcGHnXKOXJY0u5MJDcn1tIpbxmfdCiivbsWmxTzp",
-	"akhux1eDnjDHF9zpLK1GDABWFZHX0Er/qfpkNWA45Ma6B/29YNm5mt+UQSCBLCSnpq9Xz2HoGGSeFCw1",
-	"enUoFwFISOe5WZL0JLxFUwYwu2EBbAUBbSpuxO2yW7MnxUyzvOILSbPWywFzWIDklmGQCfj2eF66k2rK",
-	"keDBirqYJp974rMRUhc3peg5jThTUhsuQbEFVYpXOCCxnYKXSdoaFJ0N9T/zQHWsf42gVPKxzYU8eFJP",
-	"1Z6mPPo0DtAjeZxvmWxyjDIv4nwHHRd98xTCt7GptLbYnbPGEgmGebyljybjoTVJRs7N7+yO2pHuZ0mv",
-	"pX3ZhYJWXrVLaLqKpoKDoer8PvhP/Cwa+tF3QzSMhh2kdjEOltRnmHZSGBsF0EJqsZqF0qLFl0/LpKzB",
-	"s0nKfU+vXRpQlOEz9PVv/IreCgIxm75wsPmgqnxjAKcFTTi2Im/5gnyQEvDHezZ99CUXnVGWiGf1tuK5",
-	"yLc5VvJosFJlvKSwtgsIbacWd5uPrbmAcZVK3gLehOKffF6mWsZw6MXgweHCKPKsiypFDicwI5qH1Bn0",
-	"iZwBReCjs3kCvpCCncrbstAToCojrIpZz9FKoNI7z8JcqpVpXRLG+mlPMWiwgKEpUJy6QNKs5JlP1bgB",
-	"vriqoT4kZytYb7K1pvoGBjnFlKP7tj6aJpNCmm04FlCQYhMh8iOmZpQ2B2LaTEAQEmts7C2RYjGsvSdJ",
-	"uNzVKD8so3lUrc8jp9PeylRozW/Fxs1sRpP3FM6V7MWATdFedK6/PUBhbthUacP2U4YWbMNDST4v0t2j",
-	"SCXFZ9Pt3Y7QT9PZDZ9HCWhvK+J+GRD3Xoy4aR/bLSzIykZmZ6OeJpu0Det1xF0JbnNuNuDgcjvUSyz0",
-	"43Otc3LFsL7l83KuLuvGW2AGaetYwP6vWuGOg1fPvrJPa41DJbavG5EFx0eS8TuNwmRLMFO6QgzKNNpw",
-	"a2n2oSWguQazfqyqiBDbe2JzrcuZ0+TxbdeOVynckfMSsznUvMwpC3IqmuSJKbbdyz5o+HD2B9G12iyy",
-	"zUu9w6x3yRaqyluJNpuze9scdv10eHY4nxr7zCnUrZvzrs8ZjhWGrLMsuhxE9BC16VrgtrT1rgFALthY",
-	"DuYC8GxSq5MkxIuKqaodk/9Ld4a23hk8SbJ2MM5XzNveVqMILbz7TS4uC+2opUjWxft5DKk/OM7q8oqA",
-	"J2mM2ttEPgz66NUDthGfYcVNoTb4Yey7lqBpihU/y8HWfpZu9+WZGx1japhioBWbcunTTdpsbl2dQdzD",
-	"onLR4Vvhkli6g6U2amaTIygK6+xeAAvx9UZmmtVlamq2OXzbOjdIGtcf8bJMPt6nCSxqOFZVVEh4G6dA",
-	"ibrUuIeYYXPQIRPWggsIQHRM2zgXBEopgN9Xan47cd5rtpgUpYPQhJdjXN/mhIG1qyKXU1xoAtKQq5AC",
-	"6poCGiLvcms+FCgt2kWEWkO45BaIExhW9KxU7H2nfTiYjdR4PErJTrIZR5wCha3MUBfb3c6N5t7GUG6a",
-	"wLkM7d+AhYB133svRgdnyNnNPLsTtloKkdZr+j7J86hJKFIx8o5gCB41mFXWlPEZzwqzXOMCtTNTAaO0",
-	"Lmuj7oRsn+9WXClT2nTOVmjrXIW3dDDTEbGpQmKir1XTuhB7jeNVzassypOU9jv1HhI2Qr/JKHUrw7zz",
-	"77Tl1kRtq2VjrcK2liMWXt0Wd9zLuAzEFILG+mh4A2zONNTFZwTclJfNY3vV3wZ0LUK0y0hr/PGwjZIn",
-	"4mFcrK7D8RZGh7mAAWW2MbosRTXEIbuETzMfBJN8tGY8z1FRAwaAv8MQDWAOXAIBJ/rCN7pDFGuI4IFk",
-	"53Sxx9KenXZoKwrjp9GYGV3OTjGwn8EJ5WKmNEDqpqJU/Eb1wlS1bLPdB/GGLVNUI3DYapooSgR8h90s",
-	"KcfWGhEuA2HeQId+M3kyrLEAuWyMXZDLIzrci5kQFo7DmL8BV+YA3WQjFme3ZST161YfR2YCCuIMaAWP",
-	"tQsXQbKTMQkEEgCAzUBxw29b+ul2x9ChDuOsaOvYrbfn/YLJWuyLZm5wrxXSWAFP46wsrqZNdhPjfa+d",
-	"uRKLPc14ZYI8Z8oFo6ReUMxXudtU8E72T84ueAHNRScmW5hzvBoM0C7YFRFyakxnQapE3H/Y2SUBttfC",
-	"W6MqsS3WIq8n/dx9Z5enEX91IWPC/LIgXZhiWoVmWrWSagZ7z3u7u71ng6vdg8PB/uHg4N+TEIu4ET3A",
-	"+6Qj16YjJTPiZPCxmm3tkrskCPCsREYR1G4NDgCpxYoY9p0E8a4YyiiWK6tJ8nZl28PDilvGEa0yp0CZ",
-	"uy0+ieF8VieOYi5nNm/Jj79HGxuE9V8TXmxk5DVUXrAwQp2XKtW+Rthx2zgj5nYGCNbyZXyLyOMThRo7",
-	"AmJhBKzPRppPRbswaZRSUw5XL+RUGUyG8n5i6lsxaoa3RpgQCxDELPD6ASGXKwcdSTUUvCqXw5wbbj8q",
-	"JLt6e8nwdwa/H7FRJWaqMkOb0a7xTaxzoAfaKeFCp9dSK6sBo/VqPYfjlYKVvySxTT84rhcdZFu9Kv7t",
-	"SqiwASYSYyE4yLTbOnoYCRfW6Sqk8mBdQ2G7LM2EmpUCiximfMmyCZe3XQFGII21IcbDeFxkbzAYWI/P",
-	"AwOM6yOKoaxYn271FUKM3yCm+GGy7LMrm0p2yEY2VDhKV2O4FAlr1Iyl8cMoMekYizZUOczVQtKb17Lx",
-	"qi82Eq5Eij50GQTkiV2oKrfNiuazjtSzm2WY/ITWQotYG/HALamrDps2P/a7sjUUPKipCGoobNCvrpKA",
-	"d3EkTkYC/FvzsRgaNaSqpKSdpU4vmYmgD4dYNZ6kPlF2KD5P+FybcEISXkapIYAT9TkK0WKJk11Lo8DD",
-	"aRbN0UDlHYYtjz5+UVHEAwLEKQiUG9DbtRY5AxC7+p8WFSJLoFpWW4btpvnbCTJviir32Wgu4TgsGTkE",
-	"ZmNRlk6vQG3WmBXVJZk/wAfsA9M0H/xB/9MTVRlRDc2Ey2GQJVDjjq8LIItnUxx7Q+C64aehyiyeA24d",
-	"MV5qtU5jekoFfCX536rJgeLnOWYtCJt6cdqsGbAsvM0qnKKfhpYYaVTrzCVUxLv1XxXktFcgexFfmAS9",
-	"pahyZJlhcT2+naSJhWyzoMs9XBEZJxt0S+sKLSScb+ZqXFvtIgrjdHSpFpGs+W9jCHmOvUGnb5Mo0wZg",
-	"S65I2J8LfjQKvmqVv1Xg9fWSx6lwZ3tf5UnUGbMf019iRkZ0KJC6RCQpwaN231iHHfoHbLSyMlhobL+o",
-	"27ugbg1glB0dP37xchjXuyKpDp/F/Zp/C1bktsbZlnocsHdMt0gOd+/TxFUEb6KDC/deQ9Vc2yGJ3lpb",
-	"JeU5Xs3jGmTWYHkWX+M8zw36ttBmA6QK4VONAmwDRTCS9xB+FUlAIDUE4Wnpuaiog0Ezm2XbLJCTRh+w",
-	"tUkgjZWtB0pHTNkFkspCSMOkEBQ7AkiQbhTw4bk0RUmNXEDnIuMv4l7Lp0VXaNQ7Y4Hj4UxTfoc5Orws",
-	"06ZJr11pdl7XvYKiRjCeHrGBDV1yn34B/FPl4lqOeFliSQJlNlgCLIwpu7IL2DGpgWHjqinPKWKifWoC",
-	"yiJ6SvtfMecH/UE0r8Xz6DhTruMJ/6/JMiQhH4m0ku2/QJb9/8CqQcKBGNuYm+7e+1L2blvbbd0Bbw2D",
-	"34av+33FmNjp51nJJTfWA83L8mKMuX7b+KKT+/SXFoMyFc86Ij0YVESlpAjZum+ugUVLC9u3wTWSK7k2",
-	"6D6gFMC8ncTIbc1Wcu3P+Tqpu75hztoMmy+w6wSDZrzKr5MkTdxyksOE5keURNL7A5rWYgZ4sa1kuYKN",
-	"X8JHmwQLgWj1MD6mUaS2BieZY5iqCwdKWTauqWQNWnytFDynLAVsKvkmQOxI0Tps29dzenHFM6NdgjAy",
-	"dZuD2U5dOQQR4ZMyXF4ELoMcBlhwmBJgr+XoZl5pM3LhYdjALS+kxq5IhRrZ3jvALoLhrOd3PC9JuB15",
-	"H4PxTelwRHRgFprpKfLMa4lF9SFvsh5jJdlsXs2UFina/3MtbCMtu3/Qe72Lql1G7Iuc12ec0msoP6o1",
-	"GU3NdIpmas7a3JYg4vrA9IYp/7wm7/OPqKBg10TfwxHltfXwpkGMwLbJscpEw3J5sOM13nLokR17Ys16",
-	"jtCBweYzC9lSaN3pE6vLZVbLmZ+0lY/0Psq1kVj0nNZ5Z0QHQDaWrRICu6IexKwjNrJ+hVFqu0LiZ0cM",
-	"lDm1aAwD1O1oOuLLRV8v1/WITWlLeWhbOr3cy87pgUm2akFezDWpH2i4tlKyajp6OAXZTt2SNCnsCvpl",
-	"6Sq1Y2kIJNaJr0pSgT/ofGgKWF+c05Cpj51Pkq3xFb1v5IJnbY3v+WCDB27bmGVLYAWI2eIc0R2vkGzq",
-	"OWZMAwlK/SLZL9TE1oEF6xXTsN+vxcqYYRmvvvwQDuWaYzZROFrd0Kk67t370ofYUWMj+JnC3ujUL+X5",
-	"q8Hub+tAqyjzIwagWvrrThYTVVKr4ubCfDnFWk22dXq0Nl+OGjuCt8UnIYXWsQPQxa2ExZbFOJJJ2ZHp",
-	"coyNDBkvi0/t+iv4aWufOL4cqf2HSWMbOVfmveD5MppHZct8cpXNQU+0zWv2D1781qorsOTFZNnIsyL9",
-	"QipXpBJxYTQvwYlnONV9iBqJWw93YNSpYpFwcGfF8cbi0UC5Q63NUpeezA3+DYbFESXp2BZ41q/TT768",
-	"19BD2gXhY8+z6LqQbUvNNhSXnaO/AbBm62qyx9aPuen8fudV0avEWFSCsrVWC8saFoRtv47b9eD255+G",
-	"KBkjkwvKKejqd9GohUBV3LljGpEDrxZ1Oase7NsLRgptPO+0sSU5Te/KIPRO+K5O8R5KoYkfaPG+LxD2",
-	"+HGdeajHjuuMg51rXFuaQbM1zF7YrqXR8qTW/XfbSvf+qmo7aCqBXj2yqhBqITEVAwX//f3DnaDewfU4",
-	"T6jFp/d4eg9sufWa2pvVbksgLVLBgO06+ze1gQrvE+hCunVt4W0i0dqm8F+vwbvP5In3vkU4pD6r2aeE",
-	"tXn1mhZh40Ly0uEPtfJCI20IKOOzp5LD3d2XDpGCX/e2RqALt5NGI7G9g+dr+4j5lKZog3t7OF7VQ609",
-	"3u/etcRbAU2S7fFXu+PBfm/3xZf0nm/rvT71qhvn9WPRXVnvlvddsuPaD88GIHO1VwyJK5MF2M1ut+ib",
-	"//U617dxMKh6GKwAo6Z4l1csc3IBkpF6g7WLhkqjN9Z0PSJHM0omWy7d+hQwK3o1ebK5WiC8p1jvCvF+",
-	"yVo5K7mpuxl/QdbciwfmcHgEjVJU4EvvLAeuuFEVGu9aGE8X9cgrBY7uwpdILG1uJqpDUsDgbbNQyR5Q",
-	"T7TnzudZUQm9Kecd7+HwjR+tbU+d22zmRa0O7w+euGdEvNJ6hNlmo9Q6P/2dIDYjLnAQtV5wt4jYO85c",
-	"X1w9W7kNBGfYup7Dvhz4gbqzIgGmC0KFOEezAUb1KZJQ2F0c4o4rOvQjCkNilcpt3FlHGBdk4T9I3qyQ",
-	"jhZGr6QBrRLHk2D0EUzCl85tvOqsWovgL5/v23c2OIjXIba/aitAX4/UhMTuWaMswnoJZyWXmuIs9hod",
-	"i+th6lYLZzfj/masRgXIX4CrNPqE2JjuBSW2vQ3GB22BnXbm/r37RejpFx7D03e2Futyjfnv6rV8SlqE",
-	"L8/ArMqH3Kyt28JwIa9EY6QnKuCacD2J6ajwe+PSt3AnR84nolsaax2+ZLws7loL1RO+d/D88NX45fN8",
-	"8HL35cv97EX+/CDKrzpK06/cvXL1pR+Y0Qp0iFU/N/OiNL1CttyJwmQ71j2x47bTX/JpuZF3IYDS8KjW",
-	"Fne/60ieP+68Ro/CgECXJFrCNt62Pbm2gd3+UwTo6M9hXZX78E9dDe/2Xz4oGQVL4x+Yi+K+qbPhu6/i",
-	"5q1UFAxGtpy3c6O29t3Su649gb+G2/WzaKwihtBOYrnKhlXHXcarnK0rqPhvHeXceCNJGm9E9pQ6pdzq",
-	"8nOg8cOGvpHiRbhoauKlbPYKn60rZZQcUunD+oCpL13+ki4cTxbIVLJcDsnAtPcEdWdR+Yo3SmGmS1Ya",
-	"NTiweCw2j5ptnclTaiG7vGJqIdvXlTYhYQSf9tYdB/HhDoFPyTdesUKGD5p1mKLTLgCnNJ243oQ1ONGp",
-	"qEO+ru+xo5dt1fK8EvUT7HaH9x/zzOAdRUHo+04s+82b8mzQptbGcCB/+UEuxoUUmmmVshGXyxEp2GXZ",
-	"6i4a3H/VXYF47O9QUpW7MBSDgsAAw6urMJ1Ots4qmGKL7qOt2ph1AgWr//AGCydUwmqnNdd56foCzaUN",
-	"dDZyTVsw8i7XdRCikTt9tRv2HS+YbwW2uwrLfBHYSpC7Wf0Vofpoul4S4WZRFarOGnxAZHP7uHi0YhTz",
-	"zoBLZtm8qja2Jn5QP+KVDsR1IyKwVax8s41imMvjso11XOs3f42dzwL48kbFT9Wd+Euin1+x0eZXb63Z",
-	"HQw9qm0gfE73G6IO7x/4Oqitm25uGTTtkNRdo/9MhWRdj8eWgre8ZDz+IjH2HoyH6oHoGrG+Nj59yO3a",
-	"6UbYbQpIx54jb+qFRabx91AR7XiG6S8SG5Q9LJYdY4XvBc+LeL7K1UrqxlfO2/DtdmwDM926PLhO50HV",
-	"Ez4mpdm3q7FOyC6Hhc2wSdTd9vxpbZLI+pQdRIQj0CvI7sayb7xy4mDwrN1OM5Yz0UF29HJHKs/GhIX3",
-	"5FiJSy2Xu+IyqgDOKeN4eZYRZaltJrG9a6mNBHJc3MYRwHl7fLfHlQvAt3HaxKKdZ0azCUg6KomoWzwF",
-	"Jqitymx3R7K77Q16n1/8abb3P/n38WbW5bjbyiAHY6MVjDWVtrrtdIPb3BUSPp07zt70GD8l+5AaziFs",
-	"WpcP9wf9wUaHFnJHN0/q0KJun4QAjaNmQy/uvK2n6VwJUjxXcTK4iDmClOH9vu6aY9vqGTS11U7P4Z29",
-	"a7Tq0GrndhoYtlR0UagWq9103ajbXHSwbTpsRwrs18l0TRM9AwBuc/MVdhIK6iQqtcgp5AUjuNt4zeNb",
-	"z/k8Wru2+mruGAKu87YHHW3rUsyITVAVY7O+tMu7tq0j+2bJ8mKMupepmSN7g4GlqUIzBB3RufKVhFIs",
-	"yLkLa1FlSRfAbue/8H3etqmKrWMQ90E7uHj1i9uXqUsoKdMCL6Zz6QiYiRom2WMO0hh+tM0AUyvti4oV",
-	"uT4KfE441LVsOZtCRwJOgSOSGcM+BBdLqWppV7Navd3udlTLs5hoAkkUlx8kLojfb9BHPC+2jHVrpcTJ",
-	"8LhKAhIjGvGxLdWDnT+9fCFVbMP6L+GlGq2+gUyqxVEAoHRty8PU0nKcUdQb6OAWqmZ3DU/pKssAe25d",
-	"axEcqp1OV4m82LofKaE+bg6++kgyhH4ddnVjwgW8hw/oklrb4VE7QiqoHO1opV/8lC/R9r2x1Yd9duxU",
-	"4Ju5YVKJTwU1NytByacgjL6Wn7gs9MRVQdtqEiRqeiLysAyOEtrabY/qwaNBjEe389zaMtk2QaLZPZPM",
-	"+SJAla/bRnPk0n2xEXvbid9VZdyCCTbRfIp2m0gID2m3WReKRq0ZV8rpOgTY8k+URNYUDcumY9eErLtm",
-	"BJQp6+ZrOfmruTj0YaRdmH4/dih12ey6Gt/OafCuBteDoBRj84f4ycfAs9oFLpyuq6KYu4Li5rVya8Ng",
-	"66N1KzasmIX1xKk7htXTh08LOY6UtYXVtVJQ/SraDEXmLLSQWikttNWUNeNleeh6b1WuZMzyJrp72nYe",
-	"+MO1vJbHQXK1Ub7CzEU5UzT7ySvwu9/tDQa/+12z6ZtDKA0WbMsFfS1/M8LkgAxLy3fs89//rLFvZKvy",
-	"Bht62CycwCEMBzki9/HoEFb8q7vJ6FdiPr9ey197vR7+B0/3BwP2KxUCqnzp3Jn/cnlxfshulgYDahPK",
-	"oUlBTUUnMm5cMrMoMmzdja4y9tPVm97LlEk4U3nLciFm7oru5/vMzrbPfsUW7/NswmbcTFLWbq/UzidC",
-	"9delJNlRDuyaYQQqO7a3m2A0i3yo1hwbHVPeUllodE2JqR1k91lr4+g9rBf8p+J72/6VS7bLfiy+tzlg",
-	"eN8QLdsmYKsxc4nPbnC3QnQ1MsBpuo/ZV+FZSDeO3B61zdB0aZiMs9dKGiFN71RmKocBaJa9vdYWsHLO",
-	"pheST/oQiADxA9YAR+jYgRUAXN6K4GS9S2WlXpDmPBgA2DjFICswa0xTgckLmt3wO0F0NNpBT9ZfR62q",
-	"eCvklb2mBsa/ludzfy3stCjLwvXGp6wl5CagooAdYEmA3PSj4VSP+uy4sQ/biImyYRTTfFk3Y3JFvXJe",
-	"lv1rbE2mEUlEzuYSMWdFto1Q57kRcNIYYzmk293DWt8RZXuNOpo3nuOiYXfBTTwZ16KnYSZTfBKgR1EQ",
-	"HmbDdH77MmlBZZEJqVHKW7/o8YxnE9HbQwV5XpXJYTIxZqYPd3YWi0Wf4+O+qm537Ld65+3Z69Pzy1P8",
-	"pg6EOJ4aM1roqhU+K5LD5Fl/0H9Gue8TlKI7ucrwj84LV2b8lozDuquNYaXiuWYITnsZM2bxVTa+Tfks",
-	"hZJneIm7MCcwC4gSPVPSJnHvDQbWK2lsO3gjPpudiZliyI5skYiT6erHt005ez0fDJ5l/5CrDMkVBsCf",
-	"Ymmp92nHFvtUVGjzyuPmkV/+zgX6/2E0PZ9OebXEkVATt3FJJP8Z9ekz/FajejUTkrSqHbCx/9oJd+ug",
-	"3hsMAtva+fpdpgc1OzqyLBhkqacZUZIHa+UcfPXrxrNos7fmkawzHv0cEWhTxwpbK/tYgJ/pJlxg1D/E",
-	"wT0VpirWILot0AMEZKQrITcvJLuYCfkjfR0U1rsoIs8yMbORkyjA7acPgzcs3K64B0taRw6Av+Eagy00",
-	"qeQf2enFm/g9fkB2s5IXctNE7yoFolrM18xjOdHwZl6U+RA0wF8sS/of18SSrpP7SJl5B21aODweWxyA",
-	"QBeo9xFHF8swKT90HXOEA6x4ZpizC73jBnihu6puBSte288ehhZuNV0nBGhw/O6MIZMH3P234zartBs7",
-	"ZE4QbHUGjqk9MY+Mw947WGmbfcd8omdwjlVyxtlElMCInUzQpAw1UUohYiIvjKpAdM1KAWoy/I75NNoO",
-	"UcZZJ+X1XhLsH3RutJHfr3LReG0DuSbbiS+oIdLsrXaUTgXwvrL7qC0W8YHZ0R5/qCJcXiTFOX7SpF12",
-	"ni1orL7HntU5yTXgfpvMjcZyfdAfnd+Yr7pJ0D1Gjfju8Mu5xLnrdkj8WkaugTETIckm8bBA9Z9PRc5C",
-	"14zPgceEVe1dRqT3raBSHdT/imK4niQuh9spA/cpQHzN9KFdu/0yfJuKdasIek5QddhjUfJECb3S28LP",
-	"0aEkfNq1FQIw5yx6L9+FFK1rYVghU1/1QI7wuQF8dEVjvoosm4Cdmtf9e6g5V/sKRup2JpW5lq1uTHgd",
-	"qLMYXf4YGbwxRDuhvfg7rr5X1CxkA3ZZzuJvaqVGiDVoffWNc82haYnc1TfXNgvF6oujPvFyjjD1dx7s",
-	"+iT5Ri5jV603uQeAdk6vknbP95cYHm1kdyZ7dXbN4cHgGZxuac+z3ghn7y4ur2y/dsmCayvwdhAgZQza",
-	"RXew173aCdcrd2BYpu43AjMnvkw+OfS3orV3d4DdDgC3t6K2Y5fe13Tcwez3X5HX1E0SOxSIdc43pPZ9",
-	"Ws16Sj9XBuQMvb+/+f2fyLRvNsLd3322+csrpd5iThp+cLDNVD5L7UeRF/wKBDB8vLe31b7+TDc8P5bt",
-	"UcB60b7LSq2wrYADki+szQN30FvWzQlPg9u3ibuJ7M7WyNr+lWGxpOve6EQrug6KSFsU5zA/DC6gB1vs",
-	"Wvo7zcmdVze7C1vtkkdT2cbJ6OnD4t5G14ELWS69e21c8alN+9rf2+szS0L6WqoxXeaBbkPvWmfa5gTA",
-	"/1OmlXXAuzYGGH7yYXNszeYWp3mRx7k4uim7mThe6P1gTv4glkFTfGO+0bgwPsI7Nt34bjOAvoR//Pfn",
-	"AkrSLaVNwvctqNdygGYzow7z1+d0tJ3+1sH7mWemXDraD94O7OQJ17Y2BWmL34Di3u7Tz37DzbUkQkkH",
-	"g4HjFSWWVf02jTES3zs9QlRvC21Owj2myYwDGzDC3v4fA3r9ys5rVF7A+MSckK8oVxu96Dula72V/rdH",
-	"N1haU4e1F8977OJ5HLd2fqm58v16J3Trbg8nTnzSV+ETFVKWKVX2wCxMfUN3eN8FPkA5x+Q/isepOlwD",
-	"KHgtCQeXdNWaV3JtFkF95RX1J56o0t4ng0r/aGfkkFFasYK5FzNRZUKanpCZykV+eC1HK8BwKuQ/773J",
-	"+MzMKzFyqauBdTByr+24lzqMzJPG5QgPQu/6U0Lx9G+QIDYSw7L/SD3xmxLR5UQtWt2RHk5CO6rRVqYU",
-	"sZSSE+sMmeA91djtgS816jFgCe0NBvWtSK1++20uOja+j803OXPbwq3Dm1XnfzYIxtc61qHPb40Z1q+y",
-	"8YMrfifko1HplBydPs7rb+7SzGUf1b6PCtuL3j+WQ3xMk9ncxDLC69sdGilYLr+UWz9ButJeBVk8eodQ",
-	"vSh5Rk5diTdpFrYnMGv1PrmWYe8eru3zfNTRCMV2Vo+1Qol1QmF1w6SU8jK4zK/lYrK0GWfYh3rJRj+c",
-	"XrG1tDrqMwop17W4tWyxydjSd0unH7BFvMPha/kwd9ClaFLrl/qEqM1L3CVUN2TxZ45XvBgh2bSQcyMa",
-	"/qBW4x3XJoea3Ph+Mq59TLTvywN8I83WQt/cQ/JoJkYqbpOF/d1p8l/AYC+NmjFVWVU05CPWYxCV4TWz",
-	"tWJcfPYx17iL5crVjSKRAy+r3TOjPrtssCYbx+LyVgTsag2LWGEQp3Y9X9XN8K3pLrzzZYNz8jHXjvyd",
-	"Ep9CCbYYSP5LOogbfxtOWmfA3ixZkIEaV5LDDrRx8mq3J4023U3BdGs4Dy9dI0o2FiIPQjlHDPuBugYc",
-	"9fNrac3QPrsUYIhKxzVsdxNVMa2O2HwGGLU7YBq7nrmwJZvwakqkbH1hdPuw94iFvWYKe0N5pNV0SnBd",
-	"vaQN8xc2334D9m13uue1bOR7hqazvRF3ZAOII/IRu5isnqmiJNkGKKEf6CClRsy+Q+3XYV7Nps/fmIU1",
-	"O5hvUhzaPZVXW5f/3VvaYDrvXS9msb4r9xp/ad0FI55cZrSrkkpXfKXOpZUGqbixsqRaEsXK+DryjC5d",
-	"h4GvhpyuSKwbK+d6tSjzSbwlpqvoM7VpIooq+p0bIyIq/BXS2vZQWdlAcFWNaeR3+qaDfZ+620c72M6x",
-	"ktKJ/u0bf+PGbcWn9gixIVu7RanNELaodp92jjcTambTm4xSDn9Lpe6OVprVNjrYWmWxMRnPI1Od2Cvt",
-	"TdCpTjeQNBjDqbmrw/xR8NJMUpfR5/HZ59DVfQvqsWRy//H+/wYAAP//",
+	"7L19d9s4ki/8VbDc3dPzQsmyYufFPs+Z446dHu+k7TyxM9nZdlaCSMjimAI0BGRF0+37de73uJ/sHlQB",
+	"IEiClBQ7mdm588fudCySeKsq1Muvqn6OEjFfCM64ktHRz9GCFnTOFCvgX69pnrPigs6Z/lfKZFJkC5UJ",
+	"Hh1Fb0RBVjMxJ2rGSCJE3kvFipNMEiXy9JjQiWRcxWQqCnhkyTmds5Qk8M1+FEfsM50vchYdRcmMJXdi",
+	"qaI4yvS3/7JkxTqKIw4jR/hKFEcymbE5xXkqxQr97H//dNL7L9r766D36lP5n/3R0V7v08+DeH/44uHf",
+	"ojhS64X+lFRFxm+jh4c4OmULxlPGk3V4gdczRvQEiJjCAlL3fEwWrEgYVz3GE5GylKxmrGAkU2Qm8lQS",
+	"SsZ74+oSF3Q9h002S1xQNStXWH47iqOC/WWZFSyNjlSxZE+86rfZPFPNxf5erMic8jVJWZLJTHBJqCJz",
+	"IVUMi+dsxaQ61ntBiVQFo/OYzOxLGSeMJjMiWSJ4Wln4/mAQPtQcJuKvLmVTusyVeWcqijlV0VGUcfX8",
+	"IIqjOf2czZdz+HkQR/OMm3+6ZWZcsVtWwDovp6dmJc3FXvLcX6iaUUWmLM+JFNVDu83u2Wi5aCFL+4XK",
+	"Iv6tYNPoKPrXvZKv9vBXuWdn9FEUqZukO/hN0xScqFkmPTrsprDGbD0Se0KSetAEKxeCSwYy40JcAXno",
+	"/04EV4wDudHFIs8Sqpe2tyjEJGfz3/5Z4um4NegdUDTLgfsySQoGL5EZlWR/MDCEJwnlKVH0jknCBZmL",
+	"gumdkIqqpYyODgfP4khlCjblWggkUfNquYBlwY/05qasODITOlJC9PTTPfv0w7ZH+w6/gPvRlCP+Qmie",
+	"A0vZxQD5ZQoXFBNRaBkqlVgsMn7bJyfyjtBbmnH4iep/caFmKEJnjKZGVr9nqlj3TqaKFU1S+jhjnCiB",
+	"r+PHMm7YVfYrBFFybogHu5hOL/1CqP+4urx49OEzMmfzCSvIHh6r3hPNjZyoVZbAebOiEHrpP3kvVp+K",
+	"4miasTyNjiLzmejhU0koB1qMOEKZMTIR6VoPxIUisIpOYuFC9WART0Uk9eFjIJfJWjFJJmyW8ZRkKoYF",
+	"6ivGbBCsNLbvfbh+03tpaIgzqVhKUsYW+rkZ5eT5QT/CU7qmd4w/wTFJJQp3RU5zxtR3mnqpYiTNUpiT",
+	"pOuSyIW4g0fFPSuKLGXHRDJYGNJlOyO7sTJJxFLpIQt96XQfErzSW3J6T7OcTnL2ZKe15cIzTlQ2Z9UN",
+	"yFSfXPnLPsZjJKlAmTajxfzvlb//SPMsfSTlfCwEvz0ie/rymS9UGzvPl1KRCdOqSM6oVGTfZ2nzcpWn",
+	"h8MqzWhlikll+eMeJr+Rr/Gxp2ZszdRwd7mZoEwnTuuuTBNY9VKL+ifgU7sPc6YIJSmbskRpGjGrPwbl",
+	"VYsbxjjJxe0tS6u86MnKc65VBpoTOLPu3czMs0+ymSd8TeDuI1Oa5Ut97z/E+o5/S4tb9gS7BCc1p2sy",
+	"o/eMPD88fPYcBbC/Fwf7z8L3hhKC5DCTjVoGPvbUBOYmAPvygd9xseJVFfMRG3QhSLHMncxbiDxL1mSa",
+	"5YzMqUpmTAYV1ABfa0Lj5mtaQFa/5vO4p7VWr+6D8gjMOklFw+3Y/yU+3/O//QQHsdX2VM1I0GP19aEf",
+	"Kth0KZkkZnpEcE12cI5yuViIQrH0R5Zm9BqW9mhaf42v9/TniJO03of0B6p0f+hvupsUmetZEdjxDRvv",
+	"3unBOz14+Km4oJyG5oV5JmXGb60uJFRjbSB8lWUfUM3dppxpw17r32CnmQno+Z2YS0dveppm+mM0f1eI",
+	"BStUpi2gKc0lixumHAORxVJirzxy9pkmKl/rc9Y0M8ZtHsdkLJYqEXM2BvoY3xaLZGR+1CqFBLs7U0ST",
+	"UXpsfA+oX+BCpYhvONAgbhi4MaShNJanZGzU4XH/RluvC2/6P0e0XGFpkYf2my9BATX0bl7DiejN/LMm",
+	"KVz0sRm7kAr8P3qi+1U3QZfBP9w/eHHw8tnzgxfdGkpsPUUB/UjoMam8y/htTFZFphTjBI68ZEiSyT65",
+	"YKz06FDLxuUO5nSN2rQiBVNFhndD0Jf1WNs6di6GEWpctdsQVoP6HlllaoZmJZ0zojULb12ajuz5cHbP",
+	"CiL1bxK1zmNCyW1BuWZlvSS4SiiXK1awtPzmVBTk+YDIPgH1lxX6O3OwwjUJOxeYfhl8f9V9eTF9lryi",
+	"h8O2fRn1Pv28Hz8/aNuIdj/JR30WKyrRtZj2yb5WhfeHL0kyowVNFCuMlT1ht3arKMmZnoWWAWl2qzXy",
+	"75fpLVMxmRSM3rECdq10bNKCETmjeksmazDiVzNBlpKVO6SJpNUn83hi8ARB2Ft5+/7da5KIlOkZZkri",
+	"hNDSGM+Zmol0TN5dXl3jFmhjEiRMlrL5Qmi5NyaqWOJRU07052DftEY0AS8GowoVQ8Y1E/4UXf4hiqPX",
+	"Jxevz96+PTuN4ujDxR8uLj9q2/n84o8nb89PRyfvf/jw49nFdRRHp2cnp2/PL85GZ//5+uzsFF64uLwe",
+	"vbn8cKH/++Tt+7OT0z+Nzv7z/Or6Koqjd2fvfzy/ujq/vBidnl2cwwvvz64uP7x/rT/y+5MPV9fwxzcn",
+	"52/PTkfv3p+9vrw4Pb8+B/P95PvL9/j75Yfr0eWb0fuTix/OYJbnP757e6anBT+fX1yfvb84eQs/nfzx",
+	"5Pztyfdv9YOnJ9cno7eXV1f4y4fr359dXJ+/PtGvffKPuvpa4/BmVI7cPifr0R1bVyRs8Nr4OGOg7YKL",
+	"XZNcQosi05cIJ97HyB1bx1VG1Uy+Lu+aC2B6/cQdA9Jg+bRCqehpNrOeCJEzCo4NzwANX3chOizoSlsw",
+	"S6cL4VeqrLF/OBiEOd3/3Hu6Mm9Ld9GAZIqNSM44oXxNEiqZFkxCmqvQU8FmgotlIYGDC0bTIzIGMdej",
+	"2pgexzfc/3dvDnfw595c9kJ/pvO/9iqv6z/KmVjmKf5d/0UvZ8Fqf77hcJebtxdLOZvQ5M58uKCKgUu8",
+	"VzDJ1PiYjFOqtA6Qr+jaCF10+Ugz/xFOAHnY+mBH+NYq4zdc2EO3O2h3Zk2k0m9NRdEn1yvhrjeqYJfY",
+	"X5Y0J5OlAlrSe2s2T2uoKSoNnlpZ3SZ7tg9wg/u08mzozltM/swSpZ8phU+YmPBK/04SLYS1Zpyz9JbF",
+	"ZDXLkplzI+HdjDLuO22CAFv1ybUTZ+R2SQu42YtMMfKr82nvR62W/5qgsCvnoeVeTIAhzas/nBmRyaba",
+	"bpZbsU7GJ2LJ01FFn9pBh0o0L7tr3drvE6bvfLh90z45mYh7RvZjIsWcgRpL4S/6Ds41ra/xRgdNdlt1",
+	"69Vg8GL/1avh4cGLg8GrV/ublC7c9fD6fn99/c4cS0wKdptJBVqFNm6qvHvCneWDzzttlk6ZvtDx9qkK",
+	"kR/OrmtX67/867/9+81yMBg+/+43v+3/92j8y/8a9F7hLdv79NvgxTrPuD2l0bxFpqH/CVx5GSdzmDyS",
+	"oHHHu8NLKCdymSRMH9C5qpEoyqTvqiQ07A54dRzIIHQgxn4IR/l8OgMLwmhuXBjJCoTXJ2Mu1GhRiIRJ",
+	"ydKxPg19mHtD8v7szYers9PR1fX7s5MfwYr64fLk48mfyITlOMINx+jGMRkngnOWqJHeOrFUY5LxJF+m",
+	"4MKeUZ7KGb2zMjuba9JYKv1JrdCBKDwmY5XLkfH4wESoFUU3PNHCZarNOqbfumeF1pe19OTeO4Lna6vS",
+	"+1qzPqsZyxfHZGy0vpFYMA6DqLrwMU8Y8Wf0H7OsKI5qCy3/ovV3M9/6HyWrPZfkAh/zpq9JNvf/VTkZ",
+	"/T7lCcvhP/1VVPWT4GQarLAo2H0mlnKUspyuW7lhRTNl+GDCpgLsT30uVt84ZYkoCpZrbZH8OQNF+7YQ",
+	"K0mmhZiTrMrG+8MnJf+CzWnGM34bnP5HYyjnbKqs3HXHnDKa5hlnMS5OC1hEMSi0brRE4uyYDDSt5UzK",
+	"WIuomSYo88nKwl4Ovpixe83fQiv1Lv12XUyxz6qqPX0nyanmGKOYaeGrmbunv6OX7gUbSCKWXLmD01eN",
+	"URSIvGMrlpIkF8ldI3RRUt7Vksdk8JxciHuy/+rVARm8PDp4dfTsBfnhx2vcjreM36pZdPT8IECTaGan",
+	"I5AuuynNxufimcLgQLHBGAzHlvdkhsZdQD82IzVveU8T2/EA/D3Gc4jJki9ooVUs8lbwWxu1Gx4+903Z",
+	"TNkzoZLMaa7pi1VRF9Gwuq8Hg1fPAzvbZUzCzW2Cr5Wp98nzwUBfyK9evQK1UEt6zedUksPBgPzq/ZvX",
+	"5NX+/oD8n/+9f/jryrwgpNfBD69e+crGYBCEdpT4mJ+qqAajiHwKaJnGbfe91vh29N29qfjtpF45OjaJ",
+	"4IQqIjjGo4NetJbNtb/GiJsBn1Er7YHnvHR/+E4Fq3oZRciLnD58iqNMMZSAXU5V69BEdf0cX3EQG/tv",
+	"t6W0KOi6cQxutaG9/54md2I6De+E1YfghoVrxVwoFDVXNHxWGU/Fyv6ETiqOXl7+q4QuYjLRRoq+eiWZ",
+	"L3OVLfJMs48wSpfWa3hv/9fNg9Ivtt5z6LLE0e2d0EA3Pd3NldBFuwJKi1u2aTJPOhu8t8OzAU+YlQv2",
+	"dNZGI9YbLApkr5G5/efi3mjA+pAr8x70h960U7Gc5F4gAS0kq6Z3q+f606GdedJtKcmrRbnwtgR1nska",
+	"b0+kWzBlNGVXLICtdkCqgip2u27X7FExkyQt6IrjqOV0tDnM9M3N/SCTltvTZW5PqnqPeD801MU4+txj",
+	"nxXjMpvkrGc14kRwqSjXiq1WpWgBH0Sxk9E8imsfBWdD+c/UUx3LvwZIKvpUl0Jue2LH1Y6nHPlUDtAR",
+	"eVhuqWR2AndewPlOLJoPQ/gmNhWXFrt11hgmgTCPs/TBZDwyJsnYuvmt3VE60t0o8Q03D9tQUONRM4Wq",
+	"q2jOqDZUrd8H/gmvBUM/8m4EhtGohdUup96U+gRgJ5kyUQDJuGRNFEqNF18+rZAyBs+mW+57fOxKaUVZ",
+	"vwa+/o1v4VNeIGY3iOeGAE5tN/WxZWnNF+SClJp+nGfTRV9S1hplCXhWbwuasnSbY0WPBslFQnMMa9uA",
+	"0HZqcbv5WBtLC65c8FtNN/71jz4vVaxDNPRisHO4MEg8XVGlwOF4ZkT1kFqDPoEzwAh8cDTHwJeckTN+",
+	"m2dyprlKMaNilmPUAFRy75mPpWoMa0EY3cOeQdBgpT+NgeLYBpIWOU0cVGOi5WJTQ90Fs+XNN9paU32j",
+	"P3IGkKOHuj4aR7OMq20kluYgQWaMpcdELBA2p69pNdMXIYrGytoizlaj0nsS+dNtRvn1NKpHVXs9cDr1",
+	"pcyZlPSWbVzMZjJ5j+FcTl4MyBzsRev6GwKUHyH+5CAmYMFWPJTo80LdPUhUnH1W7d7tAP9Und369SAD",
+	"Dbdi7pcecw9DzI3r2G5iXpoHCDsT9VTJrG5YdzF3wagM5hvUaXC9HelFZvfDY3U5uUJUX/N5WVeXceOt",
+	"AEFaOxZt/xe1cMfhq2df2afV4VAJrWvCEu/48Gb8TsJlsuU2I1whtMv4tdHWt9nH2gVNpTbrp6IIXGLD",
+	"JzbX2pw5VRlfd+04lcIeOc0BzSGWeYooyDmrsidAbNunfVjx4RwMgnM1KLLNU70D1DsnK1GkNaDNZnRv",
+	"XcJ2DwdnB+OJqUNOgW5dHbcbMxzKueqyLNocRPgjaNPlhVvT1ts+oO8FE8sBLABNZqU6iZd4VhBR1GPy",
+	"P7UjtOXe4EnA2t53viJue1uNwrfwHja5uMxuBy1FtC7eL0NE/dFKVosr0jIJc5gMkA+CPrJ5wCbiMyqo",
+	"ysQGP4x51jA0DtHwsxxu7Wdpd1+e269DTA0gBtLkWNmXamKuK88g7GERKWvxrVCOIt3upVRiYcARGIW1",
+	"dq/eFpTrFWSa0WVKbjYYvm2dG3gbly/RPI8+PcSRntRoKorgJeFsnAxu1LWENYQMm8OWO6FzuzQDMNmR",
+	"0+lc13pTcqblfSGWtzPrvSarWZbbHZrRfArz2wwY6JwVupzCl6YmGnQVYkBdYkCDpW1uzV03pca7QFAd",
+	"jItugTCDQUZPIwX4O+nCwWQsptNxjHaSQRxRDBTWkKE2trudG80+DaHcONLnMjL/ralQU933zovRIhlS",
+	"Mlkmd8xkSwHROk3fgTyPq4zCBUHvCITgQYNpiqaELmiSqXWHC9SMjBnR3LislbhjvH6+W0mlREjVOhrk",
+	"impTRz8lvZGOUUxlHIC+Rk1rI+wOx6tYFklQJgnpVuo8JGQMfpNxbGcGuPPvpJHWyG3NtLFaYlvNEasf",
+	"3ZZ27MMwDaAU3I3uaHhl26xpKLPPsHFzmleP7VV/m62rMaKZRlzSj9vbIHsCHYav1S4ar1G0jwX0OLNO",
+	"0XnOihF8su3yqeJBAOQjJaFpCoqaFgDwd/2JymYOLICAIn/BE+0hig4m2JHtrC72WN4zw45MRmH4NCoj",
+	"g8vZKgbmNX1CKVsIqXdqUiAUv5K9YHO5d2RPKxu2hKgG9mGrYYIk4ckdMlkjxtYYERaBsKyQQ78KnvRz",
+	"LPS9rJSZkMURHQ1DJoTZx1HI3wAzsxtdFSOGZrcVJOXjRh8HYaIVxIXmFTjWNlrUNzsak5pBvA0gC624",
+	"NUtFDPrbHUOLOgyjgq1jll4f9wsGq4kvHLkivRqs0dieylkZWo2r4iYk+15bcyUUe1rQQnk4Z8SCIahX",
+	"K+ZN6TZntFX8o7NLPwDmoqs4UaWck2YwQNpgV+CSE1M8C1Qlwv7D1rIrenk1ulWiYNtSLch61M/te2Z6",
+	"EuhXZjx0mV9lqAtjTCuTjXIgw8HweW9/v/dscL1/eDQ4OBoc/lfkUxFVrKfpPmrB2rRAMgNOBher2dYu",
+	"uYu8AE8jMgpbbedgNyA2VBGivvbiKdaDngqjSdJ6ZtvuYcUt44hGmRNamTOlWUrgKGA5k2Xt/vhntLHC",
+	"WH+b8GIFkVdRebWF4eu8mKn2NcKO28YZAdvpEVjNl/EtIo9PFGpsCYj5EbA+GUs6Z/XEpHGMRTlsvpBV",
+	"ZQAM5fzEWLdiXA1vjQEQi7WK2A0vfzBVlkw66JiLEaNFvh6lVFHzUsbJ9dsrAn8n+u/HZFywhSjUyCDa",
+	"JTwJeQ74g7RKOJPxDZfCaMBgvRrP4bSRsPJTFFr0znG94Ee21avC7zZChZVtwmvM3w407baOHgbChSVc",
+	"BVUeyGvITNm2BROLnEESw5yuSTKj/LYtwKhZozPEeBSOiwwHg4Hx+OwYYOyOKPp3RTfc6iuEGL9BTPHj",
+	"bN0n1wZKdkTGJlQ4jpsxXIyEVXLG4vBh5AA6hqQNkY9SseL45A2vPOqSjZhNkcIXLYIAPbErUaSmWNFy",
+	"0QI9m6x98BNYCzVmrcQDt+SuMmxafdmtyuRQUC+nwsuhMEG/MktCPwtfomgk6H9LOmUjJUaYlRTVUer4",
+	"kJoxfHEEWeNR7ICyI/Z5RpdS+QPi5aWEGOntBH0OQ7SQ4mTmUknwsJpF9Wta5R35JY8+fVFSxA4B4lhf",
+	"KBOtt0vJUqK32Ob/1LgQCwhCLqtJw7bD/P0EmTdFlftkvOT6OAwbWQLGGoJGrwBtVqmG6hItd/ABu8A0",
+	"jqf/A/9HzkShWDFSM8pHHkqgpB2XF4AWz6Y49obAdcVPg5lZNNW0dUxoLkWXxvSUCngD/O8KMLqVOYlZ",
+	"XoRVvTiu5gwYEV4XFVbRj31LDDWqLnMJFPF2/Vd4mPZC371AL4RrvSUrUhCZfnI9PB3Frg7lp4ZgDF0Z",
+	"pxt0S+MKzbg+38TmuNbKRWTK6uhcrAKo+W9jCDmJvUGnr7MokUrvLboi9fps8KOS8FWq/LUEr68HHsfE",
+	"ne19ladBZ8xBSH8JGRnBT+lbF5kkxv3wKm2iww78AyZaWShINDZvlOVdQLfW28hbKn787O5hmG/jpjp6",
+	"FvZr/j1YkdsaZ1vqcVq8A9wiOtp/iCObEbyJDy7tcxVVs7NCEj7VmSXlJF4p4ypsVhF5hl7DMs9+9G0m",
+	"1YadypiDGnnUphXBAO7BfysAQEA1BPbT8HNWYAWDKpplWxTIaaUOWCcIpDKz7k254nQhZyLovvVlrQJF",
+	"eC7mhn/+oeRstej3P+XtP+Xt/zx5u4Vpb1Wp3ac3BAGTmDBP1+Tew1OOqJ5exruJbJBr4TiGDZDnGeOK",
+	"cMYwJq4lPNp8nsxbcpXlWKBK25Lo1AqEDdJgqXoYyQWZtGSBkeb0DrCHNM/jqqtS2pITaZnPrw1QPMH5",
+	"MRkYSAZ1sDItp0TKbviY5jmkWiFiyxB6plTehpoiJ2je+gX55jTFSLB0kCvQsfFXXH/DTTnoD4J4vbIO",
+	"flD4lXHS/2l3BwhGh7AwN8nf4M74f0Ek6ptEXxcbc27sc18qRk3Jzq0re3YItW1kmVtXSIidfV7klFNl",
+	"Ims0zy+ngGHeJsYWPcQ/1wSUKmjSEsEGsARc/pmvrrqiQZCMuTL1aGyBzJxK1AYR2pzWwdnU5KJGN+6c",
+	"b6KymiVgcRdQVIbcRAAGoEV6E0VxZKcTHUU4PpAksN7vwGXIFpouttWYr/XCr/RLmxRm3KLmYXyKg0Rt",
+	"HGnoZoIUBH2giB60xXLLrYXHckZTRF9Bsdw3HmEHinHoZbs8dXdd0URJm/gAQt1gy+uQvCN9RTiwmcV7",
+	"wTTQEQqJ1DFu7A0fT5aFVGMLe9ELuKUZl1DtLRNjU1NMiwvvcyaiNV3meLkdO9+pcsU24YsQmMkkkXOQ",
+	"mTccioX4sslEwgQni2WxEJLF4NdcSmYKBJr1a/3Sud7r5RFc8YZuJD0+BvdH0YHUrMLEqpDDTsyehyTZ",
+	"EbY1p5878Oy/BwUFqsG62rRwX1f636BCYcp/GWWiYiHsHFAKl1J7ZCWyUBGyY3DMkuXC7GzOpGz19Zdp",
+	"gM0yDU9aooy72EsnwgQiQiWeFvlAs40Rq0jANlkRKOuYjI2/dBybarfw2jHRypxYVT6judvydCBGBTEs",
+	"KssvVm9bxNdu6cy3D5dNhWA6GJ3pgLSBgViDmpZ8tDsHmQ4EHDUpqHb8ZTC80mE+0izWSq+CY+ESrfNh",
+	"/yiMMVgNGetzOvB/Sa8QVcDQIqlrfM8HGyIL22IxaheWR5g1yRFccYNlYycxQxqIl8IccAthcW67LZCH",
+	"Hft1zA1Vhhxm4azyj/6nbNHfKgkHs7Y6zVWT0hU6amhwsRDQ8wHrQD1/Ndj/dQkgYXl6TPRWrV1fuNVM",
+	"5FiCvToxlybWqcnWTg/n5tLsQ0fwNrtnnEkZOgCZ3XI92TybBhDiLQi+EyjQSmie3dfzSvWfto71wcOB",
+	"miZ60NBCLoR6z2i6DuJDTfpiKpKl1hNNUa6Dwxe/NuqKnvJqtq7gR11LLQP2Dbhmq90Cw8jNsr5aBZC6",
+	"u2O2hMAGYC6tlRQ2JsV7yh1obYa75Gyp4L+1YXHsd9qy3rp+9OU11HYpgwY/O5mFbZC2TaHdkDR7Af4G",
+	"TTVbZ8k+Ni/WDufWuyyyXsGmrGCIQm0mzFYsCNNWApbrttudf+yTZIhNLhEr1VbHp5LjBaq4dcdUvPRO",
+	"LWpzVu0cs/C+5Nt4zmljUg2r3pWB751w1erCteF8E9/T4l29M6hdZiuOYe0wW/ELKnLZcluDasmroV+G",
+	"qlLKqdT99+tK90FTtR1UlUCnHhlVCLSQkIoBF//Dw+7BHefgelyEx9DTezi9HUsJvsayjaXbUrMWqmBa",
+	"7Fr7NzYBAecTaCO6rnYXBiDZ2ezi6zWucAjFcE1v2IfYZWs4qGtdVneUPpxmnOaWfrBEIRhpI00yDhUa",
+	"He3vv7SE5P11uDUBXdqVVAokDg+fd9ZHdFDNYOMOczhO1QOtPdzHw5b6bGxNlAzpq/3p4KC3/+JLemrU",
+	"9V4HKW2neflYchfGu+V8l+Sk9MOTgb5zpVMMUSqjBdgubrfoB/L1OnLUadDL5ho0NqPkeJsvwVN0AaKR",
+	"OoGcbIUlHzbmqj4Cex5kky2nbnwKkO3RBIVXZ6sZ7ynm22DeL5krJTlVZZX2L0ADv9gRm+YINMhRni+9",
+	"tcxBQZUowHiXTDm+KL/cSNy2jawCsbSlmomWm0J/vG4WCt7T3BOsJfZ5kRVMbsrlgf5CrqCtse2xIqVB",
+	"lJXq8MHgiWvhhCtIjAFFO46N89P1OjJIX89BVHvAdkcyvRttvW+5aHQ5ghG2zlMzD3t+oHa0t97TFZJC",
+	"WKKZAKO4DwCl25Pe7HEFP/2IhLdQBYY67XQxxiVa+DvdNw3WkUzJBryxyRxPQtHHehC6tm7jprOqk8Bf",
+	"Pj8wz2xwEHcRtmsh6JGvI2okYvtbJd3LeAkXOeUS4yymPZihdR+SWqPZzbS/mapBATIpJwoKKqxmgkyx",
+	"3zGK7W0o3it3brUz++/9LyJPN/EQnb6jUvlJko8OJlLVzZzNZLwAd/b3h8+2T0ndvTPNt+7ZZ4Kj9UI+",
+	"t/QeUNPNhmueEdPU1toCDsG2KH1yYmukZRxbxAFzEKMpu8xJiwaiZf+16pwOB8+CXWc62uaYDjhdqX9Y",
+	"8b2brCExxYxTrr88+C3isieeVQoKq3HtWZIE516NH7pwdSa2qw/SUnRds2/9CJAlWzGpUO38Mq9ihXM3",
+	"uwPsbIJCwCSaX3X4AG0yegUkVmP9xSLPWDoKiQAvKR0wA7Rog5s9Kjt9RuUsZKjqv1c62vorObaOUVkz",
+	"W0sMA6F5dlebqJzR4eHzo1fTl8/Twcv9ly8Pkhfp88Og0tJSd+faNs0tO5pBuo6+jIExJ8ssV72M12IK",
+	"TCV7xke5Z5fTX9N5vpGVYINi/6g6K9e8a4EPnrT2CEYsgL6cUb/0e5SY3ivSoDv6TxGlx/8clSVHdn/V",
+	"FijZ/s2dEGlQ92dHQJp9p0z1axzBG1FoBWPuApEWjwaIhFoEZ6nE1gEcfNbWXjLXWlmsqzKLEEFbtdWm",
+	"bTa99wktUtKVLfoPDXXY2G4tDldZfUrDsr1mSR0UfFQxOmLo8g/+Jug4a/oTbp0GLPgI8zq7UROuLsuX",
+	"lBh7MjSD4Pl6hF4m0wSxHUrp0vkxbwA7yFUSjPXkoZJOUA9qRVCKFW/TKsWK13uxV3dCMTrvdR0HyuGW",
+	"Cx8ReM66AoGv1SUfp1evboNYvbDxBAnGHWqiLJv04sOmJMuyYOUvUMp3wjTvJwoaMHr4lzu27lfbAJvI",
+	"bWmSwYdcZ6eUTTPOJJEiJmPK12O0svO8Vjrda+7ZXl7hxDWIFIXthg7IAC0A/b6cgKnltbPyhtiitHot",
+	"8bcbcK+KNbTnspeKn8rd0atUlt3B1wbtUAGc1/bImSxdO4Rf3t7W6VRqTTWgGrqlLWveZbg3kC7V1PYA",
+	"1wcxu1FAmgVVqBI6vAO8YXtwTLAcBoBPtZRMkmVRbOy7sFOzhUZ7hbLK4vDwue1oa6rgEQvmNFUDbV1b",
+	"16PXQYG+vAvDU7Ve+BIIxFesIv7V64a3IyKOSxsIfsfmzaDDux9ckvfWFcW3RE603NRtX/8zZsm3/Tw1",
+	"HBz63QDRehV4fuhBFOw9/T1QD1jbF5UQPehw1jqiXC4Ql9GbszSjPYML2bR3m1Apod9BNvX8Chrtk55T",
+	"vu5hsQvZ8hjoqy2/AVSOQ5HW3XAvIYn5ntE0C2Pbrhswr6+M8XIlB00RVyw+bQu2rj3oH2io+mXUrV3J",
+	"PhOwaPNrGDReJO62F2OdgLJueB/Qy7FWP9A8h9I30HbrcPCsXlI8hK9q4U58uAX2txHcVE8K7PC71TNP",
+	"M+4yDxzOxNSwRDtQ5KnztMVkubC4Y5el4lJTjb/0eiVu+DzjS8Vc2gsak9LkQhv4L3CLtoimbOVqwzpN",
+	"VavHOV3YL2DYVnAmQ+kJ00LMW0BdaDM4NRxnYrzaCKp4Qv+ZMYO6PZ/CIpurrDKIB/F+u/IXTkne3yoj",
+	"OaT+duc9h9sT/jSIn8XDXef47AvmWAf06vP1C+67jQ6zA9B2WNezsE8LRtZiJyYU+ukqlufSJOGY9qt1",
+	"mcin2W2Y0qyP1BWAz2qVCKJtXJ0hoNC5kmSm9UPMJiyrvnqOG1OopV4w1ay2N+h9fvGHxfD/p9+H+9vk",
+	"03bbHGNzleqQxsFQGUsVy6AFviHibHPdn44JTfP38CmZH7EGNexNdeT9/qA/2OgGBp3CjhNbsigrqsKG",
+	"hkmzYk22xqCqLkkvO6JJk9g0uuWSNj+W9oK+aEz3F23fNJu/oDnXQ7OvndWvKyEvHEZ/NoceuwmVrNlg",
+	"w351m95n22aStGSPfJ0kkTiSC72B2zTDheKiXophIVYpokX0FwidiHvWbM3yBdWoXQqKmVvsKCJEgF31",
+	"SFw1Cr8YSZlx2azikqm22i2bwtha+eRPHMfeQWE1wGtYrdNc4RYY74Eq9tcxlpIJeGqeKG3hb1Tbxp1/",
+	"pwHf9S0T5QwGmZ154p1FvBlM3RU49TqvlGprwL1TZFPVnarvopQmJjlZkzSbghmtyhubvAGgEBI/xhRT",
+	"4SpDcLbCOJ2ei8hzlhKx3NIV7eqRb1O9qQwnP3hly8PZzHZdqiyJgchZaKBu4aWQWeQnTYIGP9V/dAo/",
+	"WmRZQbJUHnvhA/jUDa/FDXyfMAwBX0SPFPnoNUAWxdrMpln1pl6Vt1SyQvqSVo/CSg3qMKiEbLAZnYJg",
+	"bvutDUerWIZUapGzroKKmFQuENus7ZtUOEALtKWxxpHnAHS+Imjfds+KdSM/7icDMEeUkukTVJhcsVY3",
+	"sp5sDehp3traXG0ZNCxVtII3ar0SKjTx9OogOhI2CjVRsJLhvoEKWWqP3gbFnU0LYiPlwiK0XECLHBWl",
+	"dlIJBzaF6V3W3s/DfaqeOFKwNNu6owgKBVicfusTqnz411Fb0SWYwHv9AkkFk7ZHg7QiJsPCC02gmOY3",
+	"LtATDo2syIl14EyWinDB7jMsT54zZeslyBt+T3kmZ7bej8mbBnGHv7DUL/iAqRv1wsXlx8Por8c25Nja",
+	"r7YtFLja/wJ91plHKl+3EcbYJrZBK7V6pLqtnk5tT6ANxlM0zABG2KVhxhU4tc7ugw1bNBuye2aSYawH",
+	"rNp7mHJ8BFZeBkFN3Cd2RVlTqijeEUAk+tfvJLmn+bIDTLcrJk7eZYtFqAKS6ynoiBIVAFP5GdtBVpPX",
+	"YFVl4REMaSEA0MW5xnk2z1S1usL+sKvpXxBTIj0bp1PoO104VBKvrG4T9CPZ+jO2rJmpWeODI/1aT6Ge",
+	"rV09X7VSYMKSNVBCsWRHDvayr4c/CPFXWeunqzBR6zDQONMWTsvZVP0uzMSh7Wnihv3h2sogUVsFqdrj",
+	"vxO2000JDWc6W/hFkGJ7DE1G1q9mfBqoxeGXBOIMi+6AtyZLrG/MF7yo79U65CQ0z49sIfTCeoPNNQOP",
+	"zky5tN/d8BvuY29L57FDZcUQf8DwxG9+MxwMfvObagV+S1CS0EbI/Ib/agxgxgTqYe2Z33/7ZwlNPGrl",
+	"AtAkZvUAtj7IMYa7x0d6xr9YyPQveI/8csN/6fV68H/614PBgPyC1UtEurbh1/+4urw4IpO1AgDQDIH/",
+	"sbbFQLzBwjlRqyyBPmoQ2iMfrt/0XsaE6zPltyRlbIE1RTh5fkDMaAfkF+i3t0xmZEHVDCAmlSzYehIE",
+	"2Hg2j8J85dDMWX8BayWZVrOAvsGYr3GEjU8w2SLPpEIfgvnI/rPawiHaWU74D9n3BlFOOdknP2bfm8QV",
+	"aP6M0zZZo2JqMeh2hvt2hhAaJZqmwUVclg4xO105cnPUBsZuc8cIJa8FV4yr3hlPRKo/gKMMh7UlQLkP",
+	"kxOFMfQjzQRAH3oO+gitODB3OeW3zDtZ58xuFDnBMQ8HetsoYqYKbburqi6aZji6oncM+aj041RLeRl9",
+	"TZiewfr7N/zCND0RUzLP8jyzwShEWYM00dqmNnYNCyCsYDyay3GfnFTWYaq0InpXEEnXZaVWW4mIL/O8",
+	"fwN14iUQCUvJkgPlNNSUMaivE6ZPGu7KI6LqBYrGmKIybumkcQGT1qvz2iInVLKe1COp7J5plRhBg3o0",
+	"yEE2D6NCm2cJ4xIUNhOgPVnQZMZ6Q7B1lkUeHUUzpRbyaG9vtVr1KfzcF8XtnnlX7r09f312cXUG75TA",
+	"DStTQ5Y59r2liyw6ip71B/1nmLA7g1t0T/+/YOfbE7Kgt4ZKpkLzoqy5Hqwa5bmmjvHOTklZt1ORXNBU",
+	"Eth7gF+jLgze+b4zfDPBz9PoKPqBqdeCS5Gj2SYXgptM1eFgYOJHyqiGin1WezM1B0gSaiQBPev6x7fV",
+	"e/lmORg8S/4lFQmwt/4A/CmUe/cQB72gt6yPLkiTPBtWktz09y4BuKC/JpfzOS3WLn0flooZWxa1DBYg",
+	"vZWgXC8YR516LxWJbD0tO61Hb/6pHuUffufB/DWINxDUC2xvEdj2PLtnf23nElQahoOB5+qz8BCLIcZa",
+	"useGU7TW46QbyzHK0zgHV1xp41nUL6LqkXQp726MwG5jQURTiumxG34uq/uiv/q78HbPmSqyDkI3fn1N",
+	"gAS1Wrh3M04uF4z/iG97ddssPo0mCVuY2EVww82ru+23nriZcU9PqYsdNP36c/SWUOWSfyVnl2+Czi9g",
+	"u0VOM75poHeF0EoVW3aMY+6M0WSZ5elI6+o/m8vj/7vBy+MmeghUMWvhTbMPj6cWu0FaJpbrCJOLudow",
+	"86hLOOoDLGgC7F71lmpZKE0YMXQXwWu7kYWdTdsJaTI4eXdO4DrWtPunk7qoNAs7IvbK3uoMrFB7YhkZ",
+	"3nsX78Fl9q3wCZ7BBRRhUVU0ExTKBOPftxkQnE5YmilR6KtrkTNt0Oi/A1Jbmk/kYdGJGWNXuPc7nRsu",
+	"5LdNKRpOncdISV1tAl0eR691FbDKmnNQPwSt5oDj2XztKVQOb3qB5LnwSaMd0Hq22rZwJdyNdYBOHPu3",
+	"2VIrihDUOnFhLNr0TYJPGuu838GbSw5jl04vesMD3ZPVjHG0Ht1egKEGLTN8f6jLroRUKOn8tKihN0ip",
+	"xIF+xWu4HCR8D9dRpg8xJEK3D+97ILafhquC2DULr6QhFh95LEmeCiYbpRPdGC1Kwv2+yT3VYy5EqEjy",
+	"JWe1bsok47HLp8Xo01JperQ1SVyRkmRGi1uWluVhsfbztJbphMW0uVA3vFbsF9zR1ra3mQnomggR2imu",
+	"xbWG/15gLcoN1GUkC6I3Yalw2G5rXXEH60QFJwBIV9eTTq0EKfutg+8bsSemnsF+WVXAz5JpKyVmM/FN",
+	"Tn21VeJLgBBV8oaiYYl4ODocPNOnm5vzLBdCybvLq2vT5pATr9srNNXVrAwYguAKhu2znVHZaB1rhLpb",
+	"iB45clXYoqPI5urWV3cIxfQ0bW/FbSc2caTqYtWjP3xFWVOGJloUiC43KXD7Ac6mm9MvhNL3DD5/sPn5",
+	"D+iEqfaPOth/tvnNayHeQrYDvHC4zVAu/+FHlmb0Wl/A+uXhcKt1/RHSIR4t9hA/s6q3gBcNseVJQAMZ",
+	"qMnAPfBrtkvCMwj6WRkoUYUyJZhMewS/Fo+FqtmrFVwHWaDqpg1tHBFKTh3ZiOKGU2IyztDxWtZS9zu5",
+	"oO9ZGEwW+GShdlSlqN0lz9fOETotQIfUzx4Mh31iWEjecDHFHrjg4HVBECINREn/b0ykMKESWyUPYr4u",
+	"uAaVv+3kJM3SsBQHh3K7EP8ezmJXSb6TyMAhvrHcgEGNezMkO/R1a4IkgLTxaA7gpAYl+yXy4x9fCgiO",
+	"keAq47sORxskgMtXabF9hWThZmmxaUK88pJTjI/Q8MR+PBgMnCsRqswQVxOSfQZPBHPdl+hc8Nsbrnnr",
+	"yDm4Vg4smIa45m3mF7uJowXVTK4AjN1SAap8ZO9yWrkxtnreKxu14em32TzDzM6vxlbVWj8b7mRU/b8t",
+	"herz8ckk9c6qJEqaBkhyD7EZrZR5BU7oHsCMENLhNeCBxl5GMzWpoPA1LB3nrDhLzwjbhN+s+h1AgwBt",
+	"2kCTmBIPaWKJ3KFC+uQNuCjg+gttQJlRHLvLwYAvgLE4QjvhcgJxiItpZoRBnzPsHmOy3RPBOUuUt87x",
+	"WypVD2baOz8de4Wvy+UjLPyGm7fRfrkV0OfG8XXB9HDgd4GPWzadQPWCROSCE4yHogt1/5BIrHhgcCkZ",
+	"JzLLIZ3bzRv65ajSeAd0vr4G9Mta4wATf2pBYHbWECK11+pgYE5YhsQEntTfuaCIO7pVa9r0EKr1A6SY",
+	"AV0Pp/mEQ6gkK1arC4HGSqYH+8uSARrQ5n6akQAF6bkhjSxoQVg316BZKUsruY2sZBisdcn4MZkUYiW1",
+	"vggrxcQNfRNIlt/Xk7j26XDyLOkdaOMP5o4h/3LyFWqvLMArTfj8oOkU/bRd5ApW0Cvl03bC2gemtTnq",
+	"EI72RXLa+HQ2vYCzeLRgfwMh3UrXfYm+cYMj0rd9h5Cv5l50qB5BWIiBAHymicrX1ubwnvZUFS0lsNoK",
+	"6PR0Ipaq0eaV/IqqG46SBHQWR69KseLXcciAcekgrWqJt8ZdBc5rcJpcaHL+qgpErXV0qwZRLuVvqUSk",
+	"1S3dTFt7P5fW4EN38LvWit+asS73JXOo5JgkQuS9VKx47PqUggQ20Bh9s4H6gIgtUQJ6NAnecKTBNcMQ",
+	"qXWuGcgw+KW9tnszkeNlmMFNP94bW2LkxpwFDWjBikQLJcYTkbL06IaPG5thXVf/PnyT0IVaFmxscxw8",
+	"r+TYPrZnH2pxbp9W+tzuRN7lq0ji8d8hQ2xkhnX/kf6pb8pEVzOxqhX9352F9kSlWnrOQvjxU6PHacXQ",
+	"FDGmawn+E60yDgeDuAywV9vI1qXoVLny7N/kzE1nkrbL2aXBVRjGVe8qwXHfmjK2vPvVNb1j/NGkdIYB",
+	"VocEnLApZKMoSWyqQRlzcUlJj5MQn+JosVQhGHzZtLiSb2HT7KgznOpVw0HEQ1QK1IucJs7go0WemVZ3",
+	"pFbS+4b7JempNL+n45b63qZhaKjCd6jANyn7AMSI3KU8veGr2dqkl0B7xTUZ/3B2TTp5ddwnCDosq8uV",
+	"d4tJlOauCSj+ATqfWhq+4buFoa5YlVu/NBaF1cvDoaiyzrg7c+hcro1+U/DEj+LU6snb6u9Yu92VSbdV",
+	"0YPlzHeIyVQr5n/zyMyjhRiquFUR9s9gzd9AwF4psSCiMKqoL0dMpCJ4h5fC1lzjxsPaHtq5ttmtwOSQ",
+	"eu/CQuM+uaqIJoOfofyWeeKqQ0Q0BMSZmc9XDW98a77zW5lvcMA+ppv2PznxKZRgQ4EYN8WDmLgm73GZ",
+	"IzVZEy9HKawk+43VwuxV77oV7CUXa9OtErS8sv2VyJSx1IOQHBNoc2VLypa/33BjhvbJFdOGKLdSw/j+",
+	"REGkODalw/YHREIxL+txJTNamBxIE4O7ze6ZLCNxfvVkND5veKCDYoz76pq5c8awSTLgJjc3ddf2bXtC",
+	"0A2vZAT5pjMiO8jYAJfGGJu27mS5EFmOd5smCbljYBb7C7rGa19HeFV7GX5jEVZtzLlJcai3Cmx25Pxn",
+	"lLYidN7bFoOsu9lkR5y2LAsTBrUraUsixA1fqXVpxV6yVqgGQXkThaqZtOCbr2y1ma9GnK7WTStVLmWz",
+	"Ns2TeEtUW+0b24BFYPFJ68YIXBVQ2a24t0ZvqDhi2YFdVfJKXBuNvkvu6oMdbMZopJKAf3viGknfFnRu",
+	"jhBaDNQ7b5lYiSG1ZuTGfW/BxMLAqpUQln5zIe6OGz3YKo3ZjLJYGYymgaFOwRDFmbsspgqRet+wam7z",
+	"M79nNFez2GYSOHp22P2ypmD5LR49fHr4vwEAAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

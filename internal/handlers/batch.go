@@ -60,7 +60,7 @@ func (s *server) decideItem(ctx context.Context, item *batchItem, i int) {
 		item.problem = problemAt(err, itemPlace("/attempts", i))
 		return
 	}
-	s.count(&d)
+	s.count(&item.attempt, &d)
 	item.decision = d
 }
 

@@ -20,7 +20,7 @@ func (s *server) Decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.count(&d)
+	s.count(a, &d)
 	x.out = appendDecision(x.out[:0], &d)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -53,8 +53,10 @@ func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
 	return &x.draft.attempt, x.reader.end()
 }
 
-// count keeps what was decided, for /metrics and /v1/dependencies.
-func (s *server) count(d *decide.Decision) {
-	s.tally.count(d)
+// count keeps what was decided, for /metrics, /v1/dependencies and /v1/decisions.
+func (s *server) count(a *decide.Attempt, d *decide.Decision) {
+	now := s.Now()
+	s.tally.count(d, now)
 	s.metrics.decided(d)
+	s.ring.add(now, a, d)
 }

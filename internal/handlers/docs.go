@@ -69,6 +69,15 @@ func (s *server) GetDocs(c echo.Context) error {
 	return write(c, http.StatusOK, "text/html; charset=utf-8", page)
 }
 
+// GetConsole answers GET / and what the console loads.
+func (s *server) GetConsole(c echo.Context) error {
+	if s.Console == nil {
+		return echo.ErrNotFound
+	}
+	s.Console.ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
 // docsFile serves what the page loads. These files change with the program
 // alone, so a browser may keep them and asks whether they are still the same.
 func (s *server) docsFile(c echo.Context) error {

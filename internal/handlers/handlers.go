@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -118,6 +119,11 @@ type Config struct {
 	// Ready says whether the process takes requests, false while it shuts down.
 	// nil: always.
 	Ready func() bool
+	// Stopping is closed when the process is about to end; what would never end by
+	// itself ends then. nil: it never is.
+	Stopping <-chan struct{}
+	// Console is the page for operators, and below /console/ what it loads. nil: 404.
+	Console http.Handler
 	// Metrics is where the handlers register their metrics, and what /metrics
 	// shows. nil: a registry of their own.
 	Metrics *prometheus.Registry
@@ -144,7 +150,9 @@ func New(config Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Config: config, metrics: m, tally: newTally()}
+	s := &server{Config: config, metrics: m, tally: newTally(), ring: new(ring)}
+	s.run = strconv.FormatInt(config.Now().UnixNano(), 36)
+	s.pulse = &pulse{every: beatEvery, newBeat: s.newBeat}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = echo.ExtractIPDirect() // echo's default believes the client's X-Forwarded-For
@@ -153,6 +161,7 @@ func New(config Config) (http.Handler, error) {
 	routes := withHead{e}
 	gen.RegisterHandlers(routes, s)
 	routes.GET("/docs/:file", s.docsFile)
+	routes.GET("/console/*", s.GetConsole)
 	routes.asTyped(s)
 	return e, nil
 }
@@ -180,6 +189,10 @@ type server struct {
 	Config
 	metrics *metrics
 	tally   *tally
+	ring    *ring
+	pulse   *pulse
+	// run names this process in the ids of events.
+	run string
 }
 
 var _ gen.ServerInterface = (*server)(nil)

@@ -63,9 +63,9 @@ func TestTallyIsBounded(t *testing.T) {
 	t.Parallel()
 	tally := newTally()
 	for i := range 2 * maxSeen {
-		tally.count(&decide.Decision{Dependency: "d" + strconv.Itoa(i), Policy: "default"})
+		tally.count(&decide.Decision{Dependency: "d" + strconv.Itoa(i), Policy: "default"}, epoch)
 	}
-	tally.count(&decide.Decision{Dependency: "payments", Policy: "payments", Reason: decide.ReasonDeadline})
+	tally.count(&decide.Decision{Dependency: "payments", Policy: "payments", Reason: decide.ReasonDeadline}, epoch)
 	if n := len(tally.with(map[string]bool{})); n != maxSeen+1 {
 		t.Errorf("%d names", n)
 	}

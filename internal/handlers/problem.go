@@ -95,6 +95,12 @@ func problemFor(err error) *problem {
 	case errors.As(err, &store):
 		return &problem{Type: problemURN + "store-unavailable", Title: "The store is out of reach", Status: http.StatusServiceUnavailable,
 			Detail: "The store of the fleet's state did not say that it took the override; send it again."}
+	case errors.Is(err, errTooManyStreams):
+		return &problem{Type: problemURN + "too-many-streams", Title: "Too many streams", Status: http.StatusServiceUnavailable,
+			Detail: fmt.Sprintf("This replica has %d streams and takes no more.", maxStreams)}
+	case errors.Is(err, errStopping):
+		return &problem{Type: problemURN + "not-ready", Title: "Not ready", Status: http.StatusServiceUnavailable,
+			Detail: "decider is shutting down; ask another replica."}
 	case errors.As(err, &routed):
 		return problemOfRouting(routed.Code)
 	}
@@ -133,7 +139,7 @@ func (s *server) answerError(err error, c echo.Context) {
 		return
 	}
 	p := problemFor(err)
-	if p.Status >= http.StatusInternalServerError {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errTooManyStreams) && !errors.Is(err, errStopping) {
 		s.Log.LogAttrs(requestContext(c), slog.LevelError, "a request failed",
 			slog.String("method", c.Request().Method), slog.String("path", c.Path()), slog.Any("error", err))
 	}

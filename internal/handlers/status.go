@@ -12,7 +12,16 @@ import (
 // GetStatus answers GET /v1/status.
 func (s *server) GetStatus(c echo.Context) error {
 	now := s.Status()
-	return writeModel(c, gen.Status{
+	model := s.statusModel(&now)
+	model.Roles = &everyRole
+	return writeModel(c, model)
+}
+
+// everyRole is what one may do where nobody has to say who they are.
+var everyRole = []string{"report", "read", "operate"}
+
+func (s *server) statusModel(now *Status) gen.Status {
+	return gen.Status{
 		Version:   s.Version,
 		StartedAt: now.StartedAt.UTC(),
 		Policies:  gen.PoliciesStatus{Hash: now.Policies.Hash, AppliedAt: now.Policies.AppliedAt.UTC(), Source: now.Policies.Source},
@@ -20,7 +29,7 @@ func (s *server) GetStatus(c echo.Context) error {
 			MaxmemoryPolicy: said(now.Store.MaxmemoryPolicy)},
 		Replicas: replicas(now.Replicas),
 		Drift:    now.drift(),
-	})
+	}
 }
 
 func replicas(all []Replica) []gen.Replica {

@@ -4,8 +4,10 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/gen"
 )
 
 // maxSeen bounds the dependencies that are counted beside those that the policy
@@ -15,25 +17,31 @@ const maxSeen = 1000
 // tally counts the decisions of this replica since it started, by dependency
 // and reason, for /v1/dependencies.
 type tally struct {
-	counts sync.Map // of a dependency's name to its *reasonCounts
+	counts sync.Map // of a dependency's name to its *tallied
 	seen   atomic.Int64
 }
 
-type reasonCounts [reasonCount]atomic.Int64
+// tallied are the decisions on one dependency.
+type tallied struct {
+	reasons [reasonCount]atomic.Int64
+	seconds history
+}
 
 // reasonCount is how many reasons there are; a test holds it to decide's list.
 const reasonCount = 17
 
 func newTally() *tally { return new(tally) }
 
-func (t *tally) count(d *decide.Decision) {
+func (t *tally) count(d *decide.Decision, now time.Time) {
 	entry, ok := t.counts.Load(d.Dependency)
 	if !ok {
 		if entry, ok = t.begin(d.Dependency, d.Policy == d.Dependency); !ok {
 			return
 		}
 	}
-	entry.(*reasonCounts)[d.Reason].Add(1)
+	one := entry.(*tallied)
+	one.reasons[d.Reason].Add(1)
+	one.seconds.add(now.Unix(), d.Retry())
 }
 
 // begin makes the entry of a dependency; ok is false where there is no room.
@@ -42,7 +50,7 @@ func (t *tally) begin(dependency string, exact bool) (entry any, ok bool) {
 		t.seen.Add(-1)
 		return nil, false
 	}
-	entry, loaded := t.counts.LoadOrStore(dependency, new(reasonCounts))
+	entry, loaded := t.counts.LoadOrStore(dependency, new(tallied))
 	if loaded && !exact {
 		t.seen.Add(-1)
 	}
@@ -57,11 +65,19 @@ func (t *tally) of(dependency string) map[string]int64 {
 		return counts
 	}
 	for _, reason := range decide.Reasons() {
-		if n := entry.(*reasonCounts)[reason].Load(); n > 0 {
+		if n := entry.(*tallied).reasons[reason].Load(); n > 0 {
 			counts[reason.String()] = n
 		}
 	}
 	return counts
+}
+
+// recent is what was decided on a dependency in each of the last seconds before now.
+func (t *tally) recent(dependency string, now time.Time) gen.RecentDecisions {
+	if entry, ok := t.counts.Load(dependency); ok {
+		return entry.(*tallied).seconds.before(now.Unix())
+	}
+	return new(history).before(now.Unix())
 }
 
 // with lists the names together with those that were counted, sorted.
