@@ -149,7 +149,10 @@ const maxFlow = 4_000_000_000_000_000
 func (b *bucket) deposit(calls int64, r *decide.BudgetRule) {
 	gain := min(calls*r.Ratio, maxFlow)
 	b.flow = min(b.flow+gain, maxFlow)
-	b.tokens = min(b.tokens+gain, capacity(b.flow, r))
+	b.tokens += gain
+	if full := capacity(b.flow, r); b.tokens >= full {
+		b.tokens, b.rest = full, 0
+	}
 }
 
 // failed records failures of the dependency's own: for the breaker, as

@@ -243,6 +243,13 @@ func TestDeposits(t *testing.T) {
 			{0, success(decide.MaxDepositsPerOutcome), ""},
 			{0, ask(), "granted 9/10"},
 		}},
+		{"a full bucket keeps no fraction of a millionth either", refill(333_333_333), []step{
+			{0, ask(), "granted 9/10"},
+			{20, ask(), "granted 8.006666/10"},
+			{0, success(100), ""},
+			{0, ask(), "granted 9/10"},
+			{20, ask(), "granted 8.006666/10"},
+		}},
 		{"bu-never-refilled", refill(1_000_000), []step{
 			{0, asks(12), "10 granted, 2 no tokens"},
 			{0, reports(report{firstTries: 30, retries: 20}), ""},

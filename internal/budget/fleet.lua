@@ -178,7 +178,9 @@ end
 local function deposit(calls)
   local gain = min(calls * rule.ratio, MAX_FLOW)
   b.flow = min(b.flow + gain, MAX_FLOW)
-  b.tokens = min(b.tokens + gain, capacity())
+  b.tokens = b.tokens + gain
+  local full = capacity()
+  if b.tokens >= full then b.tokens, b.rest = full, 0 end
 end
 
 local function time_for(missing)
