@@ -14,12 +14,13 @@ const maxPresetDepth = 16
 type compiler struct {
 	*source
 	own       map[string]*rule           // the file's presets
+	named     map[string]bool            // the presets that were asked for
 	presets   map[string]*layers         // those that are made, nil while one is being made
 	classesOf map[string]*decide.Classes // by all edits that led to them
 }
 
 func newCompiler(s *source) *compiler {
-	return &compiler{source: s, own: map[string]*rule{}, presets: map[string]*layers{}, classesOf: map[string]*decide.Classes{}}
+	return &compiler{source: s, own: map[string]*rule{}, named: map[string]bool{}, presets: map[string]*layers{}, classesOf: map[string]*decide.Classes{}}
 }
 
 // ownPresets takes the file's presets in, so that rules find them by name.
@@ -71,6 +72,7 @@ func (c *compiler) base(r *rule, unnamed *layers) *layers {
 		return unnamed
 	}
 	name := string(*r.words.Preset)
+	c.named[name] = true
 	if l := c.preset(name); l != nil {
 		return l
 	}
@@ -114,14 +116,19 @@ func (c *compiler) lay(r *rule, below *layers) *layers {
 // preset that the candidate names.
 func (c *compiler) layBoth(r *rule, below *layers) *layers {
 	l := c.lay(r, below)
-	if !l.sound || l.words.Candidate == nil {
+	if !l.sound {
+		return l
+	}
+	if c.advise(r, l); l.words.Candidate == nil {
 		return l
 	}
 	second := l.words.Candidate.rule
 	over := *c.base(second, l)
 	over.words.Candidate, over.words.Mode = nil, nil // it is judged, whatever the rule is
 	l.candidate = c.lay(second, &over)
-	l.sound = l.candidate.sound
+	if l.sound = l.candidate.sound; l.sound && r.words.Candidate != nil {
+		c.adviseCandidate(second, l)
+	}
 	return l
 }
 

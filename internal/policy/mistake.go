@@ -46,11 +46,30 @@ func (e *Error) Error() string {
 func (e *Error) Excerpts() string {
 	var b strings.Builder
 	for _, m := range e.Mistakes {
-		line, pad := window(m.Excerpt, m.Column)
-		fmt.Fprintf(&b, "%s\n    %s\n    %s^\n", m, line, pad)
+		b.WriteString(m.pointAt(m.String()))
 	}
 	return b.String()
 }
+
+func (m Mistake) pointAt(text string) string {
+	line, pad := window(m.Excerpt, m.Column)
+	return fmt.Sprintf("%s\n    %s\n    %s^\n", text, line, pad)
+}
+
+// Warning is something that a policy file may say and had better not.
+type Warning struct {
+	// ID names the kind of warning, such as "metastable".
+	ID string
+	Mistake
+}
+
+// String is the warning in one line, file:line:column: warning: message.
+func (w Warning) String() string {
+	return fmt.Sprintf("%s:%d:%d: warning: %s (%s)", w.File, w.Line, w.Column, w.Message, w.ID)
+}
+
+// InContext tells the warning with its source line and a caret below the place.
+func (w Warning) InContext() string { return w.pointAt(w.String()) }
 
 // excerptWidth is how much of a long line is shown; a JSON document may be one
 // line of a megabyte.

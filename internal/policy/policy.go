@@ -38,7 +38,7 @@ func Parse(name string, src []byte) (*Set, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
-	set.source, set.hash = name, words.root.hash()
+	set.source, set.hash, set.warnings = name, words.root.hash(), s.advice()
 	return set, nil
 }
 
@@ -109,6 +109,7 @@ func (c *compiler) set(d *document) *Set {
 		}
 	}
 	c.checkPatterns(said(d.Dependencies))
+	c.adviseUnused(said(d.Presets))
 	if defaults.sound {
 		set.fallback = defaults.policy(DefaultName)
 	}

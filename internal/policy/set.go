@@ -21,6 +21,7 @@ const defaultMaxUnknown = 1000
 // changes is which names without a rule were seen.
 type Set struct {
 	source, hash string
+	warnings     []Warning
 	rules        []*decide.Policy // in the order of the file
 	exact        map[string]*decide.Policy
 	patterns     patterns
@@ -90,6 +91,9 @@ func (s *Set) Hash() string { return s.hash }
 
 // Source is the name under which the file was read, "built-in" without one.
 func (s *Set) Source() string { return s.source }
+
+// Warnings are what the file says and had better not, by their place.
+func (s *Set) Warnings() []Warning { return slices.Clone(s.warnings) }
 
 // MaxUnknown is how many names without a rule have a bucket of their own.
 func (s *Set) MaxUnknown() int { return s.maxUnknown }

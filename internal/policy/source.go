@@ -33,6 +33,7 @@ type source struct {
 	file     string
 	lines    []string
 	mistakes []Mistake
+	warnings []Warning
 }
 
 func newSource(file string, src []byte) (*source, []byte) {
@@ -47,11 +48,15 @@ func newSource(file string, src []byte) (*source, []byte) {
 
 // wrong notes a mistake.
 func (s *source) wrong(line, column int, path, format string, args ...any) {
-	m := Mistake{File: s.file, Line: max(line, 1), Column: max(column, 1), Path: path, Message: oneLine(fmt.Sprintf(format, args...))}
+	s.mistakes = append(s.mistakes, s.mistake(line, column, path, fmt.Sprintf(format, args...)))
+}
+
+func (s *source) mistake(line, column int, path, message string) Mistake {
+	m := Mistake{File: s.file, Line: max(line, 1), Column: max(column, 1), Path: path, Message: oneLine(message)}
 	if m.Line <= len(s.lines) {
 		m.Excerpt = s.lines[m.Line-1]
 	}
-	s.mistakes = append(s.mistakes, m)
+	return m
 }
 
 // oneLine drops what a file's text could do to the line, or the terminal, that
