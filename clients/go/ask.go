@@ -99,7 +99,7 @@ func (c *Client) ask(ctx context.Context, a *Attempt) (Decision, error) {
 	defer cancel()
 	c.tally.asked.Add(1)
 	answer, err := c.put(bounded, a)
-	if lost(err) && bounded.Err() == nil {
+	if lost(err) && !errors.Is(err, context.DeadlineExceeded) && bounded.Err() == nil {
 		c.tally.askedAgain.Add(1)
 		answer, err = c.put(bounded, a)
 	}

@@ -20,9 +20,8 @@ var defaultFallback = Fallback{
 	Backoff:       Backoff{Strategy: "full_jitter", Base: 100 * time.Millisecond, Cap: time.Second, Multiplier: 2},
 }
 
-// spread is the share of a server's wait by which those who were given it are
-// spread above it.
-const spread = 0.1
+// Those who were given one wait are spread above it by up to a tenth of it.
+const spreadOver = 10
 
 // decide is the local rule: the order of decider's own questions, and the
 // bucket of this process where the fleet's is asked. It draws from random only
@@ -110,22 +109,27 @@ func (f *Fallback) plan(a *Attempt, coolDown time.Duration, now time.Time, rando
 }
 
 // wait is the longer of the own wait and the server's, which is never undercut,
-// and whether that fits the deadline.
+// where that fits the deadline. The spread is cut to what the deadline leaves.
 func (f *Fallback) wait(a *Attempt, server, coolDown time.Duration, random func() float64) (time.Duration, Reason) {
+	fit := time.Duration(math.MaxInt64)
+	if a.Remaining != nil {
+		least := f.MinAttempt
+		if a.MinAttempt != nil {
+			least = *a.MinAttempt
+		}
+		fit = *a.Remaining - max(least, time.Millisecond)
+	}
 	delay, reason := f.Backoff.delay(int64(max(a.Number, 1)), a.PreviousDelay, random), ReasonBackoff
 	if floor := max(server, coolDown); floor > 0 {
-		if spreaded := floor + time.Duration(random()*spread*float64(floor)); spreaded > delay {
-			delay, reason = spreaded, ReasonRetryAfter
+		widest := min((floor / spreadOver).Truncate(time.Millisecond), max(fit-floor, 0))
+		if floor += time.Duration(random() * float64(widest)).Truncate(time.Millisecond); floor > delay {
+			delay, reason = floor, ReasonRetryAfter
 			if coolDown > server {
 				reason = ReasonCoolDown
 			}
 		}
 	}
-	least := f.MinAttempt
-	if a.MinAttempt != nil {
-		least = *a.MinAttempt
-	}
-	if a.Remaining != nil && delay+max(least, time.Millisecond) > *a.Remaining {
+	if delay > fit {
 		return 0, ReasonDeadline
 	}
 	return delay, reason

@@ -21,6 +21,7 @@ type question struct {
 	Method        string            `json:"method"`
 	Status        int               `json:"status"`
 	Outcome       Outcome           `json:"outcome"`
+	GRPCStatus    string            `json:"grpc_status"`
 	Attempt       int               `json:"attempt"`
 	HasKey        bool              `json:"has_idempotency_key"`
 	Idempotent    *bool             `json:"idempotent"`
