@@ -193,28 +193,24 @@ func (b *bucket2022) fail(now int64, client int, retries bool) bool {
 	return b.left[client] > 1 && b.perClient.fail(now, client, retries)
 }
 
-// retryBreaker is that article's breaker: retries while at most a tenth of the
-// client's attempts since its start have failed.
-type retryBreaker struct{ attempts, failures []int64 }
+// retryBreaker is that article's breaker: retries while a client's failed
+// attempts are at most a tenth of its calls since its start.
+type retryBreaker struct{ calls, failures []int64 }
 
 func newRetryBreaker(r *run) allowance {
 	return &retryBreaker{make([]int64, r.model.Clients), make([]int64, r.model.Clients)}
 }
 
-func (b *retryBreaker) call(_ int64, client int) { b.attempts[client]++ }
+func (b *retryBreaker) call(_ int64, client int) { b.calls[client]++ }
 
 func (b *retryBreaker) fail(_ int64, client int, retries bool) bool {
 	b.failures[client]++
-	granted := retries && b.failures[client]*10 <= b.attempts[client]
-	if granted {
-		b.attempts[client]++
-	}
-	return granted
+	return retries && b.failures[client]*10 <= b.calls[client]
 }
 
 func (b *retryBreaker) succeed(int, int32) {}
 
-func (b *retryBreaker) reborn(client int) { b.attempts[client], b.failures[client] = 0, 0 }
+func (b *retryBreaker) reborn(client int) { b.calls[client], b.failures[client] = 0, 0 }
 
 // window is Finagle's and Linkerd's budget: over ten slots of a second, a fifth
 // of a retry for each call, beside a reserve of ten a second.

@@ -173,7 +173,7 @@ func scenarioE() *Scenario {
 func scenarioF() *Scenario {
 	s := &Scenario{Name: "F", Title: "A bad neighbour", Seeds: 3, Axis: "failure rate of the others (%)",
 		About:    "One client makes a fifth of 1,000 calls/s and always fails; the other 999 fail with probability p.",
-		Compared: []string{"none", "full-jitter", "per-client", "decider", "decider-share", "decider-no-floor", "decider-request"},
+		Compared: []string{"none", "full-jitter", "per-client", "decider", "decider-no-share", "decider-no-floor", "decider-request"},
 		Hide:     []string{"peak", "recovery"},
 		Extra: []Column{{Name: "others ok", Unit: "%", Decimals: 2, measure: func(_ *Model, s *Stats) float64 {
 			return float64(100 * ratio(s.Group[1].Good, s.Group[1].Firsts))
@@ -214,7 +214,7 @@ func scenarioH() *Scenario {
 		About: "Half of all attempts fail for 60 s: who is granted the retries? Jain's index over the clients' granted shares, 1 is even.",
 		Points: []Point{{Label: "100 clients", X: 100, Model: few}, {Label: "1000 clients", X: 1000, Model: many},
 			{Label: "100 clients, Zipf", X: 100, Model: zipf}},
-		Compared: []string{"grpc", "per-client", "decider", "decider-share", "decider-no-floor", "decider-request", "decider-breaker-retries"}}
+		Compared: []string{"grpc", "per-client", "decider", "decider-no-share", "decider-no-floor", "decider-request", "decider-breaker-retries"}}
 }
 
 // loadIn is the load in the first so many seconds of the trigger.

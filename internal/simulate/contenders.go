@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/retrydecider/decider/internal/decide"
@@ -70,6 +71,9 @@ func budgetWords(m *Model, more string) string {
 	return attemptWords(m) + fmt.Sprintf("budget: {ratio: 10%%, capacity: 10, capacity_seconds: 1, min_per_second: %s%s}", decimal(floor(m), 3), more)
 }
 
+// sized are the words that decider proposes for a fleet.
+func sized(m *Model) string { return budgetWords(m, ", caller_share: 10%") }
+
 func attemptWords(m *Model) string { return fmt.Sprintf("max_attempts: %d\n", m.Retries+1) }
 
 // tokenWords are a bucket of the model's own size, with deposits as the words say.
@@ -82,7 +86,11 @@ func tokenWords(m *Model, words string) string {
 
 // decimal writes a number with at most so many decimals and no needless zeros.
 func decimal(x float64, places int) string {
-	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.*f", places, x), "0"), ".")
+	s := strconv.FormatFloat(x, 'f', places, 64)
+	if !strings.Contains(s, ".") {
+		return s
+	}
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
 const breakerWords = "\nbreaker: {mode: %s, failure_ratio: 50%%, min_attempts: 20, window: 1s, open_for: 5s, probes: 1}"
@@ -103,18 +111,18 @@ var contenders = []Contender{
 	bounded("per-client", "10 % of successes, per client, burst 5", newPerClient(0.1, false)),
 	bounded("per-client-request", "10 % of requests, per client, burst 5", newPerClient(0.1, true)),
 	bounded("retry-breaker", "retries while at most 10 % fail, per client since its start", newRetryBreaker),
-	fleet("decider", "decider's default for a fleet of this size", func(m *Model) string { return budgetWords(m, "") }),
-	fleet("decider-share", "the same, with a caller_share of 10 %", func(m *Model) string { return budgetWords(m, ", caller_share: 10%") }),
+	fleet("decider", "decider sized for the fleet: 10 % of successes, a floor of 1 % of the rate, a tenth of it each caller's own", sized),
+	fleet("decider-no-share", "the same without caller_share", func(m *Model) string { return budgetWords(m, "") }),
 	fleet("decider-standard", "decider's preset standard as it is", func(*Model) string { return "preset: standard" }),
 	fleet("decider-no-floor", "fed by successes alone", func(m *Model) string { return tokenWords(m, "min_per_second: 0") }),
 	fleet("decider-request", "fed by requests, no floor", func(m *Model) string {
 		return tokenWords(m, "deposit_on: request, min_per_second: 0")
 	}),
 	fleet("decider-breaker-retries", "the default, and a breaker of retries", func(m *Model) string {
-		return budgetWords(m, "") + fmt.Sprintf(breakerWords, "retries")
+		return sized(m) + fmt.Sprintf(breakerWords, "retries")
 	}),
 	fleet("decider-breaker-all", "the default, and a breaker of all attempts", func(m *Model) string {
-		return budgetWords(m, "") + fmt.Sprintf(breakerWords, "all")
+		return sized(m) + fmt.Sprintf(breakerWords, "all")
 	}),
 }
 

@@ -1,0 +1,95 @@
+package simulate
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The published code's own output, 100 runs: ms and writes.
+var occPublished = map[int][5][2]float64{
+	10:  {{3408, 50}, {727, 43}, {455, 39}, {442, 37}, {385, 51}},
+	20:  {{14450, 150}, {1652, 108}, {1003, 100}, {835, 100}, {595, 151}},
+	50:  {{36830, 626}, {4318, 348}, {2893, 333}, {2123, 375}, {1140, 690}},
+	100: {{63432, 1852}, {6620, 812}, {4827, 795}, {4565, 998}, {2027, 2418}},
+	150: {{85545, 3561}, {8317, 1325}, {6451, 1318}, {6565, 1760}, {2864, 5136}},
+	190: {{101315, 5162}, {9482, 1760}, {7495, 1772}, {7866, 2445}, {3538, 8007}},
+}
+
+// In full 100 runs as published; in short 30, and the smallest and largest alone.
+func TestAWSJitter(t *testing.T) {
+	t.Parallel()
+	sizes, runs := []int{10, 100, 190}, 30
+	if long() {
+		sizes, runs = occClients(), 100
+	}
+	for _, n := range sizes {
+		for i, s := range occStrategies {
+			ms, writes := occMean(s.backoff, n, runs)
+			want := occPublished[n][i]
+			what := fmt.Sprintf("%d clients, %s: ", n, s.name)
+			near(t, what+"time", ms, want[0], 0.10*want[0])
+			near(t, what+"writes", writes, want[1], 0.05*want[1])
+		}
+	}
+}
+
+// Success and load in percent of the published code, T = 20 s.
+var bucketsPublished = map[float64][4][2]float64{
+	1:  {{99.02, 100}, {100.00, 101.0}, {100.00, 100.9}, {99.93, 100.9}},
+	5:  {{95.03, 100}, {100.00, 105.4}, {99.98, 105.4}, {99.27, 104.4}},
+	10: {{90.02, 100}, {100.00, 111.0}, {98.92, 109.8}, {92.67, 103.0}},
+	20: {{79.80, 100}, {99.84, 124.4}, {89.52, 111.8}, {80.61, 100.2}},
+	30: {{70.22, 100}, {99.18, 141.5}, {78.46, 112.0}, {70.17, 100.0}},
+	50: {{50.14, 100}, {93.73, 188.3}, {55.78, 112.1}, {50.40, 100.0}},
+	75: {{24.42, 100}, {68.55, 273.0}, {27.90, 112.2}, {24.64, 100.0}},
+}
+
+func TestBrooker2022(t *testing.T) {
+	t.Parallel()
+	r := played(t, brooker2022(), 3, nil, brookerCompared...)
+	for _, row := range r.Rows {
+		for i, name := range brookerCompared {
+			if name == row.Contender {
+				want := bucketsPublished[row.Point.X][i]
+				what := row.Point.Label + ", " + name + ": "
+				near(t, what+"success", 100*row.Score.Success, want[0], 1)
+				near(t, what+"load", 100*row.Score.Load, want[1], 1)
+			}
+		}
+	}
+}
+
+// The chart of success against the number of clients, at 100 s: at 10 s it is
+// of 1,000 calls, and one run differs from the next by points.
+func TestBrooker2022Clients(t *testing.T) {
+	t.Parallel()
+	r := played(t, brookerClients(), 3, nil, "bucket-2022")
+	want := map[string][2]float64{
+		"p = 10 %, 10 clients, 100 s": {98.6, 109.3}, "p = 10 %, 100 clients, 100 s": {99.2, 110.4}, "p = 10 %, 1000 clients, 100 s": {99.95, 111.9},
+		"p = 20 %, 10 clients, 100 s": {88.4, 110.3}, "p = 20 %, 100 clients, 100 s": {90.2, 113.6}, "p = 20 %, 1000 clients, 100 s": {99.0, 123.1},
+		"p = 50 %, 10 clients, 100 s": {56.0, 110.4}, "p = 50 %, 100 clients, 100 s": {57.0, 114.2}, "p = 50 %, 1000 clients, 100 s": {73.6, 145.8},
+	}
+	for label, w := range want {
+		row := r.Find(label, "bucket-2022")
+		near(t, label+": success", 100*row.Score.Success, w[0], 1.1)
+		near(t, label+": load", 100*row.Score.Load, w[1], 3)
+	}
+}
+
+// A retry after each timeout keeps 280/s at 560/s for ever, and no query ends well.
+func TestHotOS2021(t *testing.T) {
+	t.Parallel()
+	n := seeds(12)
+	r := played(t, hotos2021(), n, nil, "none", "fixed", "decider-breaker-all")
+	fixed := r.Find("1 retry", "fixed")
+	near(t, "load after the blip", fixed.Score.Extra[0], 560, 10)
+	near(t, "good after the blip", fixed.Score.Extra[1], 0, 0.5)
+	if fixed.Never != n {
+		t.Errorf("one retry recovers in %d of %d runs", n-fixed.Never, n)
+	}
+	for _, name := range []string{"none", "decider-breaker-all"} {
+		if row := r.Find("1 retry", name); row.Never != 0 || row.Score.Recovery > 10 {
+			t.Errorf("%s: recovery %.1f s, never in %d", name, row.Score.Recovery, row.Never)
+		}
+	}
+}
