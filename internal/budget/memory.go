@@ -76,14 +76,18 @@ func (m *Memory) Run(_ context.Context, name string, p *decide.Policy, ops []op)
 	return nil
 }
 
-// sweep lets go of ids and reports that are over, now and then.
+// sweepIDsEvery is how often, in ms, a bucket lets go of ids that are over.
+const sweepIDsEvery = idsLive / 10
+
+// sweep lets go of ids and reports that are over, now and then. One that ends
+// later than any can is of a clock that was set back since.
 func (k *kept) sweep(now int64) {
-	if now < k.sweepAt {
+	if now < k.sweepAt && now >= k.sweepAt-2*sweepIDsEvery {
 		return
 	}
-	maps.DeleteFunc(k.ids, func(_ string, g granted) bool { return g.expires <= now })
-	maps.DeleteFunc(k.reports, func(_ string, expires int64) bool { return expires <= now })
-	k.sweepAt = now + idsLive/10
+	maps.DeleteFunc(k.ids, func(_ string, g granted) bool { return g.expires <= now || g.expires > now+idsLive+failOver })
+	maps.DeleteFunc(k.reports, func(_ string, expires int64) bool { return expires <= now || expires > now+reportsLive+failOver })
+	k.sweepAt = now + sweepIDsEvery
 }
 
 // find is the bucket of a name, a new one where it has expired.
