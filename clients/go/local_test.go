@@ -56,7 +56,7 @@ func TestLocalRuleHoldsTheContractsVectors(t *testing.T) {
 	t.Parallel()
 	held := 0
 	for _, pattern := range localVectors {
-		files, err := filepath.Glob(filepath.Join("../../testdata/vectors", pattern+".json"))
+		files, err := filepath.Glob("../../testdata/vectors/" + pattern + ".json")
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no vectors %s: %v", pattern, err)
 		}
@@ -100,7 +100,7 @@ func (v *vectors) hold(t *testing.T, file string) (held int) {
 		if now.IsZero() {
 			now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 		}
-		if strings.HasSuffix(string(f.Backoff.Strategy), "jitter") || v.Policy.RetryAfter.Spread != "0%" {
+		if strings.HasSuffix(f.Backoff.Strategy, "jitter") || v.Policy.RetryAfter.Spread != "0%" {
 			// the spread's float is the second one
 		} else {
 			random = func() float64 { return 0 }

@@ -262,7 +262,7 @@ func (o *operation) attempt() (response *http.Response, err error) {
 	}
 	switch {
 	case err != nil && response != nil:
-		response.Body.Close() //nolint:errcheck // an error is what counts, and a response beside it is not to be
+		response.Body.Close() // an error is what counts, and a response beside it is not to be
 		response = nil
 	case err == nil && response == nil:
 		err = errNothing
@@ -439,7 +439,7 @@ func (o *operation) shed(err error) {
 // closeBody closes the body of an attempt that is not made.
 func (o *operation) closeBody() {
 	if o.body != nil {
-		o.body.Close() //nolint:errcheck // nothing was read of it
+		o.body.Close() // nothing was read of it
 	}
 }
 
@@ -463,11 +463,11 @@ func discard(response *http.Response) {
 	}
 	if response.ContentLength != 0 && response.ContentLength <= drainBytes {
 		// A body that stalls would hold the call: closing it ends the read.
-		stop := time.AfterFunc(drainTime, func() { response.Body.Close() }) //nolint:errcheck // closed again below
+		stop := time.AfterFunc(drainTime, func() { response.Body.Close() }) // closed again below
 		_, _ = io.CopyN(io.Discard, response.Body, drainBytes)
 		stop.Stop()
 	}
-	response.Body.Close() //nolint:errcheck // a failed response's
+	response.Body.Close() // a failed response's
 }
 
 // wait waits, no longer than ctx lasts.

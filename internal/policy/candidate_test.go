@@ -58,10 +58,7 @@ dependencies:
 func TestACandidateIsDescribedByWhatItChanges(t *testing.T) {
 	t.Parallel()
 	p := rule1(t, "{description: cards, mode: shadow, headroom: 1.3, budget: {capacity: 20}, candidate: {budget: {ratio: 5%}, retryable: {add: [409]}}}")
-	var got []Word
-	for _, w := range Describe(p)[len(Describe(rule1(t, "{description: cards}"))):] {
-		got = append(got, w)
-	}
+	got := Describe(p)[len(Describe(rule1(t, "{description: cards}"))):]
 	want := []Word{{"headroom", "1.3"}, {"mode", "shadow"}, {"candidate.retryable.add", "[409]"}, {"candidate.budget.ratio", "5%"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
