@@ -416,9 +416,7 @@ func (o *operation) describe(response *http.Response, err error) (a Attempt, ask
 		a.Outcome, ask = o.wire.outcome(o.ctx, err, o.lost)
 		return a, ask
 	}
-	a.Status = response.StatusCode
-	a.RetriedBelow = response.Header.Get(RetriedHeader) == "true"
-	a.readHeaders(response.Header)
+	a.describe(response)
 	return a, true
 }
 

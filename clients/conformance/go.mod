@@ -1,0 +1,3 @@
+module github.com/retrydecider/decider/clients/conformance
+
+go 1.26.0
