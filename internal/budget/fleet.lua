@@ -377,9 +377,10 @@ local function ask(t, name, cost, fit)
   return answer(verdict, cool_down, again, full)
 end
 
-local function texts(list)
-  for i, v in ipairs(list) do list[i] = type(v) == 'number' and text(v) or v end
-  return list
+-- joined is a list of numbers as one text, which costs the reply less than a list
+local function joined(list)
+  for i, n in ipairs(list) do list[i] = text(n) end
+  return table.concat(list, ',')
 end
 
 local dirty = false
@@ -389,23 +390,19 @@ local last = 0 -- the bucket's time at the last operation
 local function run_ask(i)
   local key = KEYS[number(i + 11)]
   local before = key and redis.call('GET', key)
-  if before then
-    local kept = {}
-    for n in string.gmatch(before, '%-?%d+') do kept[#kept + 1] = n end
-    return kept
-  end
+  if before then return before end
   last = touch()
   local server_delay = number(i + 5)
   failed(last, ARGV[i + 1], number(i + 2), number(i + 3), ARGV[i + 4] == '1', server_delay)
   local a = ask(last, ARGV[i + 1], number(i + 6), tonumber(ARGV[i + 7]))
-  if ARGV[i + 10] == '1' then return texts(a) end
+  if ARGV[i + 10] == '1' then return joined(a) end
   dirty = true
   if key and a[1] == GRANTED then
     local kept = { unpack(a) }
     kept[10], kept[11], kept[12], kept[13] = 1, number(i + 8), number(i + 9), server_delay
-    redis.call('SET', key, table.concat(texts(kept), ','), 'PX', IDS_LIVE)
+    redis.call('SET', key, joined(kept), 'PX', IDS_LIVE)
   end
-  return texts(a)
+  return joined(a)
 end
 
 local function run_tell(i)
@@ -431,16 +428,14 @@ local function run_report(i)
   return {}
 end
 
--- a state: asked, tokens, capacity, cost, cool-down, breaker, override, expires in, since, author, words
+-- a state: asked, tokens, capacity, cost, cool-down, breaker, override, expires in, since; author; words
 local function run_look(i)
   last = touch()
   local asked = rule.budget_off and 0 or 1
-  local s = { asked, asked * b.tokens, asked * capacity(), asked * rule.unit, cool_down_left(last, ARGV[i + 1]), state(last) }
-  s[7] = b.override
-  if b.override ~= NONE then
-    s[8], s[9], s[10], s[11] = b.override_until - last, b.override_since, b.override_author, b.override_words
-  end
-  return texts(s)
+  local expires_in = b.override ~= NONE and b.override_until - last or 0
+  local s = { asked, asked * b.tokens, asked * capacity(), asked * rule.unit, cool_down_left(last, ARGV[i + 1]), state(last),
+              b.override, expires_in, b.override_since }
+  return { joined(s), b.override_author, b.override_words }
 end
 
 local function run_override(i)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -191,40 +192,31 @@ func flag(on bool) int {
 
 // read fills what the operation was answered.
 func (o *op) read(reply any) error {
-	r := reader{}
-	r.values, r.ok = reply.([]any)
+	r := reader{ok: true}
 	switch {
 	case o.ask != nil:
+		r.left, r.ok = reply.(string)
 		o.answer = r.answer()
 	case o.look != nil:
-		o.state = r.state()
+		o.state = r.state(reply)
 	}
-	if !r.ok {
+	if !r.ok || r.left != "" {
 		return fmt.Errorf("an answer that is none of the script's: %v", reply)
 	}
 	return nil
 }
 
-// reader takes the script's values one by one; ok turns false at the first that
-// is not what it should be.
+// reader takes the numbers of one of the script's texts one by one; ok turns
+// false at the first that is none.
 type reader struct {
-	values []any
-	ok     bool
-}
-
-func (r *reader) text() string {
-	if len(r.values) == 0 {
-		r.ok = false
-		return ""
-	}
-	s, ok := r.values[0].(string)
-	r.values, r.ok = r.values[1:], r.ok && ok
-	return s
+	left string
+	ok   bool
 }
 
 func (r *reader) int() int64 {
-	n, err := strconv.ParseInt(r.text(), 10, 64)
-	r.ok = r.ok && err == nil
+	word, rest, _ := strings.Cut(r.left, ",")
+	n, err := strconv.ParseInt(word, 10, 64)
+	r.left, r.ok = rest, r.ok && err == nil
 	return n
 }
 
@@ -232,33 +224,44 @@ func (r *reader) budget() decide.Budget {
 	return decide.Budget{Asked: r.int() == 1, Tokens: r.int(), Capacity: r.int(), Cost: r.int()}
 }
 
+// upTo is a number that must not be above the last of its kind.
+func (r *reader) upTo(last uint8) uint8 {
+	n := r.int()
+	if n < 0 || n > int64(last) {
+		r.ok = false
+		return 0
+	}
+	return uint8(n)
+}
+
 func (r *reader) answer() (a decide.Answer) {
-	verdict := r.int()
+	a.Verdict = decide.Verdict(r.upTo(uint8(decide.Unavailable)))
 	a.Budget = r.budget()
 	a.CoolDown = r.int()
 	if again := r.int(); again >= 0 {
 		a.AskAgain = decide.Some(again)
 	}
-	breaker := r.int()
+	a.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
 	a.ReportOutcomes, a.Replayed = r.int() == 1, r.int() == 1
 	a.Own, a.Delay, a.ReplayedServerDelay = r.int(), r.int(), r.int()
-	r.ok = r.ok && verdict >= 0 && verdict <= int64(decide.Unavailable) && breaker >= 0 && breaker <= int64(decide.BreakerHalfOpen)
-	if r.ok {
-		a.Verdict, a.Breaker = decide.Verdict(verdict), decide.BreakerState(breaker)
-	}
 	return a
 }
 
-func (r *reader) state() (s decide.State) {
-	s.Budget = r.budget()
-	s.CoolDown = r.int()
-	breaker, mode := r.int(), r.int()
-	if r.ok = r.ok && breaker >= 0 && breaker <= int64(decide.BreakerHalfOpen) && mode >= 0 && mode <= int64(decide.OverrideAllow); !r.ok {
+// state reads the numbers of a state and an override's two texts.
+func (r *reader) state(reply any) (s decide.State) {
+	parts, _ := reply.([]any)
+	if r.ok = len(parts) == 3; !r.ok {
 		return s
 	}
-	s.Breaker = decide.BreakerState(breaker)
-	if mode != 0 {
-		s.Override = decide.Override{Mode: decide.OverrideMode(mode), ExpiresIn: r.int(), Since: unixMilli(r.int()), Author: r.text(), Reason: r.text()}
+	r.left, r.ok = parts[0].(string)
+	s.Budget = r.budget()
+	s.CoolDown = r.int()
+	s.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
+	mode, expiresIn, since := decide.OverrideMode(r.upTo(uint8(decide.OverrideAllow))), r.int(), r.int()
+	if mode != decide.OverrideNone {
+		s.Override = decide.Override{Mode: mode, ExpiresIn: expiresIn, Since: unixMilli(since)}
+		s.Override.Author, _ = parts[1].(string)
+		s.Override.Reason, _ = parts[2].(string)
 	}
 	return s
 }

@@ -379,13 +379,16 @@ func TestOutOfMemory(t *testing.T) {
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]any{
-		"no list": "OK", "too short": []any{"0", "1"}, "no number": []any{"x", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1"},
-		"a verdict that is none": []any{"9", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1"},
-		"a breaker that is none": []any{"0", "1", "1", "1", "1", "1", "1", "7", "1", "1", "1", "1", "1"},
+		"a number": int64(1), "a list": []any{"0", "1"}, "nothing": nil, "empty": "", "too short": "0,1", "no number": "x,1,1,1,1,1,1,1,1,1,1,1,1",
+		"too long": "0,1,1,1,1,1,1,1,1,1,1,1,1,1", "a verdict that is none": "9,1,1,1,1,1,1,1,1,1,1,1,1", "a breaker that is none": "0,1,1,1,1,1,1,7,1,1,1,1,1",
 	} {
 		o := op{ask: &question{}}
 		if err := o.read(reply); err == nil {
 			t.Errorf("%s: read as %s", name, said(o.answer))
+		}
+		o = op{look: &look{}}
+		if err := o.read(reply); err == nil {
+			t.Errorf("%s: read as %s", name, shown(o.state))
 		}
 	}
 	b, client := onRedis(t, nil)
