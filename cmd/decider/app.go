@@ -19,6 +19,7 @@ import (
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/handlers"
 	"github.com/retrydecider/decider/internal/policy"
+	"github.com/retrydecider/decider/internal/trial"
 )
 
 // storeConfig says where the fleet's state is kept.
@@ -41,6 +42,8 @@ type app struct {
 	// self is this decider as it tells the others of itself.
 	self  func() budget.Replica
 	fleet *budget.Fleet
+	// trials are what candidates and rules in shadow would have done.
+	trials *trial.Book
 	// What follows is nil without Redis.
 	client   redis.UniversalClient
 	roster   *budget.Roster
@@ -61,8 +64,10 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	} else if err := a.openRedis(store, log); err != nil {
 		return nil, err
 	}
+	a.trials = trial.NewBook(a.fleet, time.Now)
 	handler, err := handlers.New(handlers.Config{
-		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id},
+		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
+		Trials:   a.trials,
 		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: newRegistry(a),
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,

@@ -25,6 +25,7 @@ func (a *app) status() handlers.Status {
 func policiesStatus(live *policy.Live) handlers.PoliciesStatus {
 	s := handlers.PoliciesStatus{Hash: live.Set().Hash(), AppliedAt: live.AppliedAt(), Source: live.Set().Source()}
 	last := live.LastReload()
+	s.ReloadedAt, s.Taken, s.Refusals, s.Warnings = last.At, last.Good, last.Bad, len(live.Set().Warnings())
 	if last.Err == nil {
 		return s
 	}

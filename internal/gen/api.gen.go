@@ -405,6 +405,11 @@ type BatchAnswer struct {
 	// Example: 2000
 	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
 
+	// ShadowReason Of a Decision. What an enforced rule would have given up for; open to growth as there.
+	//
+	// Example: budget_exhausted
+	ShadowReason *string `json:"shadow_reason,omitempty"`
+
 	// Status Of a Problem. The HTTP status that the attempt alone would have met.
 	//
 	// Example: 422
@@ -635,6 +640,11 @@ type Decision struct {
 	//
 	// Example: 2000
 	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
+
+	// ShadowReason On a retry under a rule in shadow, the reason for which an enforced rule would have given up; absent where it would not have.
+	//
+	// Example: budget_exhausted
+	ShadowReason *string `json:"shadow_reason,omitempty"`
 }
 
 // DecisionWord Whether to retry. There will be no third word.
@@ -657,6 +667,10 @@ type Dependency struct {
 	// Budget The shared bucket of retries after this answer; absent where no budget was asked.
 	Budget *Budget `json:"budget,omitempty"`
 
+	// Candidate What the rule's candidate would have done otherwise, judged on the attempts of this replica alone since the
+	// candidate came. Nobody was told its answers, and it spent from a bucket of its own. Absent without a candidate.
+	Candidate *Trial `json:"candidate,omitempty"`
+
 	// CoolDownMs How long the server's wait still holds for retries of the caller, in ms; 0, there is none.
 	//
 	// Example: 0
@@ -677,6 +691,11 @@ type Dependency struct {
 
 	// Policy A rule of the policy file with everything that it has from its preset.
 	Policy Policy `json:"policy"`
+
+	// Shadow What the rule, in shadow, granted and would have refused, by reason, of this replica alone since it started; absent where there is nothing.
+	//
+	// Example: {"budget_exhausted":3}
+	Shadow *map[string]int64 `json:"shadow,omitempty"`
 }
 
 // DependencyList The dependencies that this replica knows.
@@ -858,6 +877,11 @@ type Explanation struct {
 	//
 	// Example: 2000
 	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
+
+	// ShadowReason On a retry under a rule in shadow, the reason for which an enforced rule would have given up; absent where it would not have.
+	//
+	// Example: budget_exhausted
+	ShadowReason *string `json:"shadow_reason,omitempty"`
 
 	// Trace The questions in the order in which they were asked; the last one decided.
 	//
@@ -1161,6 +1185,11 @@ type PastDecision struct {
 	//
 	// Example: 2000
 	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
+
+	// ShadowReason On a retry under a rule in shadow, the reason for which an enforced rule would have given up; absent where it would not have.
+	//
+	// Example: budget_exhausted
+	ShadowReason *string `json:"shadow_reason,omitempty"`
 }
 
 // PastDecisions Decisions that were made.
@@ -1183,10 +1212,40 @@ type PoliciesStatus struct {
 	// Example: sha256:9f86d081884c7d65
 	Hash string `json:"hash"`
 
+	// Refusals How often it was read and refused after the start.
+	//
+	// Example: 1
+	Refusals int64 `json:"refusals"`
+
+	// Refused Why it was refused, its first mistake; absent with refused_at.
+	//
+	// Example: policies.yaml:5:19: max_attempts must be from 1 to 2147483648, not 0 (and 3 more)
+	Refused *string `json:"refused,omitempty"`
+
+	// RefusedAt When the file that is there was refused; absent where the policies in force are its own.
+	//
+	// Example: 2026-11-30T15:14:05Z
+	RefusedAt *time.Time `json:"refused_at,omitempty"`
+
+	// ReloadedAt When the file was read last after the start; absent where it never was.
+	//
+	// Example: 2026-11-30T15:04:05Z
+	ReloadedAt *time.Time `json:"reloaded_at,omitempty"`
+
 	// Source The file that they came from, or built-in.
 	//
 	// Example: /etc/decider/policies.yaml
 	Source string `json:"source"`
+
+	// Taken How often it was read and taken after the start.
+	//
+	// Example: 3
+	Taken int64 `json:"taken"`
+
+	// Warnings What the policies in force say that is legal and unwise; decider check names it.
+	//
+	// Example: 0
+	Warnings int64 `json:"warnings"`
 }
 
 // Policy A rule of the policy file with everything that it has from its preset.
@@ -1206,6 +1265,9 @@ type Policy struct {
 	// Budget The shared bucket of retries; absent where the policy has none.
 	Budget *BudgetRule `json:"budget,omitempty"`
 
+	// Candidate The rule that is judged beside this one; absent where there is none.
+	Candidate *Policy `json:"candidate,omitempty"`
+
 	// CoolDown For whom a server's wait holds.
 	//
 	// Example: auto
@@ -1216,6 +1278,11 @@ type Policy struct {
 	// Example: card payments
 	Description *string `json:"description,omitempty"`
 
+	// Headroom What the dependency can serve, as a multiple of its normal load; absent where nobody said it.
+	//
+	// Example: 1.3
+	Headroom *float64 `json:"headroom,omitempty"`
+
 	// MaxAttempts How often a call is made at most, the first time included.
 	//
 	// Example: 4
@@ -1225,6 +1292,11 @@ type Policy struct {
 	//
 	// Example: 200
 	MinAttemptMs int64 `json:"min_attempt_ms"`
+
+	// Mode `shadow`, what the fleet's state refuses is granted and counted; an operator's pause holds all the same.
+	//
+	// Example: enforce
+	Mode string `json:"mode"`
 
 	// Name The name of the rule: a dependency, a pattern or default.
 	//
@@ -1484,10 +1556,92 @@ type TraceStep struct {
 	// Example: are attempts left?
 	Question string `json:"question"`
 
-	// Step The number of the question in the order in which they are asked.
+	// Step The number of the question in the order in which they are asked; 10 is the rule's candidate.
 	//
 	// Example: 7
 	Step int64 `json:"step"`
+}
+
+// Trial What the rule's candidate would have done otherwise, judged on the attempts of this replica alone since the
+// candidate came. Nobody was told its answers, and it spent from a bucket of its own. Absent without a candidate.
+type Trial struct {
+	// Added Retries that the rule refused and the candidate would have granted.
+	//
+	// Example: 3
+	Added int64 `json:"added"`
+
+	// Breaker The state of the dependency's breaker. `off`, its policy has none.
+	//
+	// Example: closed
+	Breaker BreakerState `json:"breaker"`
+
+	// Budget The shared bucket of retries after this answer; absent where no budget was asked.
+	Budget *Budget `json:"budget,omitempty"`
+
+	// Calls The original calls meanwhile, as far as they were reported.
+	//
+	// Example: 11000
+	Calls int64 `json:"calls"`
+
+	// CandidateRetries Those that the candidate would have granted.
+	//
+	// Example: 925
+	CandidateRetries int64 `json:"candidate_retries"`
+
+	// Differences The attempts that differ by their two reasons, the most frequent first.
+	//
+	// Example: [{"attempts":58,"candidate":"budget_exhausted","enforced":"backoff"}]
+	Differences []TrialDifference `json:"differences"`
+
+	// Different Those for which the reasons differ.
+	//
+	// Example: 61
+	Different int64 `json:"different"`
+
+	// EnforcedRetries Those that the rule granted.
+	//
+	// Example: 980
+	EnforcedRetries int64 `json:"enforced_retries"`
+
+	// Judged Attempts that were judged by both rules.
+	//
+	// Example: 1200
+	Judged int64 `json:"judged"`
+
+	// LoadChange An estimate of what the candidate would add to the dependency's load, as a share of the original calls;
+	// negative, it would take away, and at least so much. Absent where no call was reported.
+	//
+	//
+	// Example: -0.005
+	LoadChange *float64 `json:"load_change,omitempty"`
+
+	// Saved Retries that the rule granted and the candidate would have refused.
+	//
+	// Example: 58
+	Saved int64 `json:"saved"`
+
+	// Since When the first attempt was judged; absent where none was.
+	//
+	// Example: 2026-11-30T15:04:05Z
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// TrialDifference Attempts on which a rule and its candidate differ alike.
+type TrialDifference struct {
+	// Attempts How many.
+	//
+	// Example: 58
+	Attempts int64 `json:"attempts"`
+
+	// Candidate The reason of the candidate.
+	//
+	// Example: budget_exhausted
+	Candidate string `json:"candidate"`
+
+	// Enforced The reason of the rule; of one in shadow, that for which it would have given up.
+	//
+	// Example: backoff
+	Enforced string `json:"enforced"`
 }
 
 // CallerName defines model for CallerName.
@@ -1995,227 +2149,245 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L19d9s4ki/8VbDc3dPzQsmyYufFPs+Z446dHu+k7TyxM9nZdlaCSMjimAI0BGRF0+37de73uJ/sHlQB",
-	"IEiClBQ7mdm588fudCySeKsq1Muvqn6OEjFfCM64ktHRz9GCFnTOFCvgX69pnrPigs6Z/lfKZFJkC5UJ",
-	"Hh1Fb0RBVjMxJ2rGSCJE3kvFipNMEiXy9JjQiWRcxWQqCnhkyTmds5Qk8M1+FEfsM50vchYdRcmMJXdi",
-	"qaI4yvS3/7JkxTqKIw4jR/hKFEcymbE5xXkqxQr97H//dNL7L9r766D36lP5n/3R0V7v08+DeH/44uHf",
-	"ojhS64X+lFRFxm+jh4c4OmULxlPGk3V4gdczRvQEiJjCAlL3fEwWrEgYVz3GE5GylKxmrGAkU2Qm8lQS",
-	"SsZ74+oSF3Q9h002S1xQNStXWH47iqOC/WWZFSyNjlSxZE+86rfZPFPNxf5erMic8jVJWZLJTHBJqCJz",
-	"IVUMi+dsxaQ61ntBiVQFo/OYzOxLGSeMJjMiWSJ4Wln4/mAQPtQcJuKvLmVTusyVeWcqijlV0VGUcfX8",
-	"IIqjOf2czZdz+HkQR/OMm3+6ZWZcsVtWwDovp6dmJc3FXvLcX6iaUUWmLM+JFNVDu83u2Wi5aCFL+4XK",
-	"Iv6tYNPoKPrXvZKv9vBXuWdn9FEUqZukO/hN0xScqFkmPTrsprDGbD0Se0KSetAEKxeCSwYy40JcAXno",
-	"/04EV4wDudHFIs8Sqpe2tyjEJGfz3/5Z4um4NegdUDTLgfsySQoGL5EZlWR/MDCEJwnlKVH0jknCBZmL",
-	"gumdkIqqpYyODgfP4khlCjblWggkUfNquYBlwY/05qasODITOlJC9PTTPfv0w7ZH+w6/gPvRlCP+Qmie",
-	"A0vZxQD5ZQoXFBNRaBkqlVgsMn7bJyfyjtBbmnH4iep/caFmKEJnjKZGVr9nqlj3TqaKFU1S+jhjnCiB",
-	"r+PHMm7YVfYrBFFybogHu5hOL/1CqP+4urx49OEzMmfzCSvIHh6r3hPNjZyoVZbAebOiEHrpP3kvVp+K",
-	"4miasTyNjiLzmejhU0koB1qMOEKZMTIR6VoPxIUisIpOYuFC9WART0Uk9eFjIJfJWjFJJmyW8ZRkKoYF",
-	"6ivGbBCsNLbvfbh+03tpaIgzqVhKUsYW+rkZ5eT5QT/CU7qmd4w/wTFJJQp3RU5zxtR3mnqpYiTNUpiT",
-	"pOuSyIW4g0fFPSuKLGXHRDJYGNJlOyO7sTJJxFLpIQt96XQfErzSW3J6T7OcTnL2ZKe15cIzTlQ2Z9UN",
-	"yFSfXPnLPsZjJKlAmTajxfzvlb//SPMsfSTlfCwEvz0ie/rymS9UGzvPl1KRCdOqSM6oVGTfZ2nzcpWn",
-	"h8MqzWhlikll+eMeJr+Rr/Gxp2ZszdRwd7mZoEwnTuuuTBNY9VKL+ifgU7sPc6YIJSmbskRpGjGrPwbl",
-	"VYsbxjjJxe0tS6u86MnKc65VBpoTOLPu3czMs0+ymSd8TeDuI1Oa5Ut97z/E+o5/S4tb9gS7BCc1p2sy",
-	"o/eMPD88fPYcBbC/Fwf7z8L3hhKC5DCTjVoGPvbUBOYmAPvygd9xseJVFfMRG3QhSLHMncxbiDxL1mSa",
-	"5YzMqUpmTAYV1ABfa0Lj5mtaQFa/5vO4p7VWr+6D8gjMOklFw+3Y/yU+3/O//QQHsdX2VM1I0GP19aEf",
-	"Kth0KZkkZnpEcE12cI5yuViIQrH0R5Zm9BqW9mhaf42v9/TniJO03of0B6p0f+hvupsUmetZEdjxDRvv",
-	"3unBOz14+Km4oJyG5oV5JmXGb60uJFRjbSB8lWUfUM3dppxpw17r32CnmQno+Z2YS0dveppm+mM0f1eI",
-	"BStUpi2gKc0lixumHAORxVJirzxy9pkmKl/rc9Y0M8ZtHsdkLJYqEXM2BvoY3xaLZGR+1CqFBLs7U0ST",
-	"UXpsfA+oX+BCpYhvONAgbhi4MaShNJanZGzU4XH/RluvC2/6P0e0XGFpkYf2my9BATX0bl7DiejN/LMm",
-	"KVz0sRm7kAr8P3qi+1U3QZfBP9w/eHHw8tnzgxfdGkpsPUUB/UjoMam8y/htTFZFphTjBI68ZEiSyT65",
-	"YKz06FDLxuUO5nSN2rQiBVNFhndD0Jf1WNs6di6GEWpctdsQVoP6HlllaoZmJZ0zojULb12ajuz5cHbP",
-	"CiL1bxK1zmNCyW1BuWZlvSS4SiiXK1awtPzmVBTk+YDIPgH1lxX6O3OwwjUJOxeYfhl8f9V9eTF9lryi",
-	"h8O2fRn1Pv28Hz8/aNuIdj/JR30WKyrRtZj2yb5WhfeHL0kyowVNFCuMlT1ht3arKMmZnoWWAWl2qzXy",
-	"75fpLVMxmRSM3rECdq10bNKCETmjeksmazDiVzNBlpKVO6SJpNUn83hi8ARB2Ft5+/7da5KIlOkZZkri",
-	"hNDSGM+Zmol0TN5dXl3jFmhjEiRMlrL5Qmi5NyaqWOJRU07052DftEY0AS8GowoVQ8Y1E/4UXf4hiqPX",
-	"Jxevz96+PTuN4ujDxR8uLj9q2/n84o8nb89PRyfvf/jw49nFdRRHp2cnp2/PL85GZ//5+uzsFF64uLwe",
-	"vbn8cKH/++Tt+7OT0z+Nzv7z/Or6Koqjd2fvfzy/ujq/vBidnl2cwwvvz64uP7x/rT/y+5MPV9fwxzcn",
-	"52/PTkfv3p+9vrw4Pb8+B/P95PvL9/j75Yfr0eWb0fuTix/OYJbnP757e6anBT+fX1yfvb84eQs/nfzx",
-	"5Pztyfdv9YOnJ9cno7eXV1f4y4fr359dXJ+/PtGvffKPuvpa4/BmVI7cPifr0R1bVyRs8Nr4OGOg7YKL",
-	"XZNcQosi05cIJ97HyB1bx1VG1Uy+Lu+aC2B6/cQdA9Jg+bRCqehpNrOeCJEzCo4NzwANX3chOizoSlsw",
-	"S6cL4VeqrLF/OBiEOd3/3Hu6Mm9Ld9GAZIqNSM44oXxNEiqZFkxCmqvQU8FmgotlIYGDC0bTIzIGMdej",
-	"2pgexzfc/3dvDnfw595c9kJ/pvO/9iqv6z/KmVjmKf5d/0UvZ8Fqf77hcJebtxdLOZvQ5M58uKCKgUu8",
-	"VzDJ1PiYjFOqtA6Qr+jaCF10+Ugz/xFOAHnY+mBH+NYq4zdc2EO3O2h3Zk2k0m9NRdEn1yvhrjeqYJfY",
-	"X5Y0J5OlAlrSe2s2T2uoKSoNnlpZ3SZ7tg9wg/u08mzozltM/swSpZ8phU+YmPBK/04SLYS1Zpyz9JbF",
-	"ZDXLkplzI+HdjDLuO22CAFv1ybUTZ+R2SQu42YtMMfKr82nvR62W/5qgsCvnoeVeTIAhzas/nBmRyaba",
-	"bpZbsU7GJ2LJ01FFn9pBh0o0L7tr3drvE6bvfLh90z45mYh7RvZjIsWcgRpL4S/6Ds41ra/xRgdNdlt1",
-	"69Vg8GL/1avh4cGLg8GrV/ublC7c9fD6fn99/c4cS0wKdptJBVqFNm6qvHvCneWDzzttlk6ZvtDx9qkK",
-	"kR/OrmtX67/867/9+81yMBg+/+43v+3/92j8y/8a9F7hLdv79NvgxTrPuD2l0bxFpqH/CVx5GSdzmDyS",
-	"oHHHu8NLKCdymSRMH9C5qpEoyqTvqiQ07A54dRzIIHQgxn4IR/l8OgMLwmhuXBjJCoTXJ2Mu1GhRiIRJ",
-	"ydKxPg19mHtD8v7szYers9PR1fX7s5MfwYr64fLk48mfyITlOMINx+jGMRkngnOWqJHeOrFUY5LxJF+m",
-	"4MKeUZ7KGb2zMjuba9JYKv1JrdCBKDwmY5XLkfH4wESoFUU3PNHCZarNOqbfumeF1pe19OTeO4Lna6vS",
-	"+1qzPqsZyxfHZGy0vpFYMA6DqLrwMU8Y8Wf0H7OsKI5qCy3/ovV3M9/6HyWrPZfkAh/zpq9JNvf/VTkZ",
-	"/T7lCcvhP/1VVPWT4GQarLAo2H0mlnKUspyuW7lhRTNl+GDCpgLsT30uVt84ZYkoCpZrbZH8OQNF+7YQ",
-	"K0mmhZiTrMrG+8MnJf+CzWnGM34bnP5HYyjnbKqs3HXHnDKa5hlnMS5OC1hEMSi0brRE4uyYDDSt5UzK",
-	"WIuomSYo88nKwl4Ovpixe83fQiv1Lv12XUyxz6qqPX0nyanmGKOYaeGrmbunv6OX7gUbSCKWXLmD01eN",
-	"URSIvGMrlpIkF8ldI3RRUt7Vksdk8JxciHuy/+rVARm8PDp4dfTsBfnhx2vcjreM36pZdPT8IECTaGan",
-	"I5AuuynNxufimcLgQLHBGAzHlvdkhsZdQD82IzVveU8T2/EA/D3Gc4jJki9ooVUs8lbwWxu1Gx4+903Z",
-	"TNkzoZLMaa7pi1VRF9Gwuq8Hg1fPAzvbZUzCzW2Cr5Wp98nzwUBfyK9evQK1UEt6zedUksPBgPzq/ZvX",
-	"5NX+/oD8n/+9f/jryrwgpNfBD69e+crGYBCEdpT4mJ+qqAajiHwKaJnGbfe91vh29N29qfjtpF45OjaJ",
-	"4IQqIjjGo4NetJbNtb/GiJsBn1Er7YHnvHR/+E4Fq3oZRciLnD58iqNMMZSAXU5V69BEdf0cX3EQG/tv",
-	"t6W0KOi6cQxutaG9/54md2I6De+E1YfghoVrxVwoFDVXNHxWGU/Fyv6ETiqOXl7+q4QuYjLRRoq+eiWZ",
-	"L3OVLfJMs48wSpfWa3hv/9fNg9Ivtt5z6LLE0e2d0EA3Pd3NldBFuwJKi1u2aTJPOhu8t8OzAU+YlQv2",
-	"dNZGI9YbLApkr5G5/efi3mjA+pAr8x70h960U7Gc5F4gAS0kq6Z3q+f606GdedJtKcmrRbnwtgR1nska",
-	"b0+kWzBlNGVXLICtdkCqgip2u27X7FExkyQt6IrjqOV0tDnM9M3N/SCTltvTZW5PqnqPeD801MU4+txj",
-	"nxXjMpvkrGc14kRwqSjXiq1WpWgBH0Sxk9E8imsfBWdD+c/UUx3LvwZIKvpUl0Jue2LH1Y6nHPlUDtAR",
-	"eVhuqWR2AndewPlOLJoPQ/gmNhWXFrt11hgmgTCPs/TBZDwyJsnYuvmt3VE60t0o8Q03D9tQUONRM4Wq",
-	"q2jOqDZUrd8H/gmvBUM/8m4EhtGohdUup96U+gRgJ5kyUQDJuGRNFEqNF18+rZAyBs+mW+57fOxKaUVZ",
-	"vwa+/o1v4VNeIGY3iOeGAE5tN/WxZWnNF+SClJp+nGfTRV9S1hplCXhWbwuasnSbY0WPBslFQnMMa9uA",
-	"0HZqcbv5WBtLC65c8FtNN/71jz4vVaxDNPRisHO4MEg8XVGlwOF4ZkT1kFqDPoEzwAh8cDTHwJeckTN+",
-	"m2dyprlKMaNilmPUAFRy75mPpWoMa0EY3cOeQdBgpT+NgeLYBpIWOU0cVGOi5WJTQ90Fs+XNN9paU32j",
-	"P3IGkKOHuj4aR7OMq20kluYgQWaMpcdELBA2p69pNdMXIYrGytoizlaj0nsS+dNtRvn1NKpHVXs9cDr1",
-	"pcyZlPSWbVzMZjJ5j+FcTl4MyBzsRev6GwKUHyH+5CAmYMFWPJTo80LdPUhUnH1W7d7tAP9Und369SAD",
-	"Dbdi7pcecw9DzI3r2G5iXpoHCDsT9VTJrG5YdzF3wagM5hvUaXC9HelFZvfDY3U5uUJUX/N5WVeXceOt",
-	"AEFaOxZt/xe1cMfhq2df2afV4VAJrWvCEu/48Gb8TsJlsuU2I1whtMv4tdHWt9nH2gVNpTbrp6IIXGLD",
-	"JzbX2pw5VRlfd+04lcIeOc0BzSGWeYooyDmrsidAbNunfVjx4RwMgnM1KLLNU70D1DsnK1GkNaDNZnRv",
-	"XcJ2DwdnB+OJqUNOgW5dHbcbMxzKueqyLNocRPgjaNPlhVvT1ts+oO8FE8sBLABNZqU6iZd4VhBR1GPy",
-	"P7UjtOXe4EnA2t53viJue1uNwrfwHja5uMxuBy1FtC7eL0NE/dFKVosr0jIJc5gMkA+CPrJ5wCbiMyqo",
-	"ysQGP4x51jA0DtHwsxxu7Wdpd1+e269DTA0gBtLkWNmXamKuK88g7GERKWvxrVCOIt3upVRiYcARGIW1",
-	"dq/eFpTrFWSa0WVKbjYYvm2dG3gbly/RPI8+PcSRntRoKorgJeFsnAxu1LWENYQMm8OWO6FzuzQDMNmR",
-	"0+lc13pTcqblfSGWtzPrvSarWZbbHZrRfArz2wwY6JwVupzCl6YmGnQVYkBdYkCDpW1uzV03pca7QFAd",
-	"jItugTCDQUZPIwX4O+nCwWQsptNxjHaSQRxRDBTWkKE2trudG80+DaHcONLnMjL/ralQU933zovRIhlS",
-	"Mlkmd8xkSwHROk3fgTyPq4zCBUHvCITgQYNpiqaELmiSqXWHC9SMjBnR3LislbhjvH6+W0mlREjVOhrk",
-	"impTRz8lvZGOUUxlHIC+Rk1rI+wOx6tYFklQJgnpVuo8JGQMfpNxbGcGuPPvpJHWyG3NtLFaYlvNEasf",
-	"3ZZ27MMwDaAU3I3uaHhl26xpKLPPsHFzmleP7VV/m62rMaKZRlzSj9vbIHsCHYav1S4ar1G0jwX0OLNO",
-	"0XnOihF8su3yqeJBAOQjJaFpCoqaFgDwd/2JymYOLICAIn/BE+0hig4m2JHtrC72WN4zw45MRmH4NCoj",
-	"g8vZKgbmNX1CKVsIqXdqUiAUv5K9YHO5d2RPKxu2hKgG9mGrYYIk4ckdMlkjxtYYERaBsKyQQ78KnvRz",
-	"LPS9rJSZkMURHQ1DJoTZx1HI3wAzsxtdFSOGZrcVJOXjRh8HYaIVxIXmFTjWNlrUNzsak5pBvA0gC624",
-	"NUtFDPrbHUOLOgyjgq1jll4f9wsGq4kvHLkivRqs0dieylkZWo2r4iYk+15bcyUUe1rQQnk4Z8SCIahX",
-	"K+ZN6TZntFX8o7NLPwDmoqs4UaWck2YwQNpgV+CSE1M8C1Qlwv7D1rIrenk1ulWiYNtSLch61M/te2Z6",
-	"EuhXZjx0mV9lqAtjTCuTjXIgw8HweW9/v/dscL1/eDQ4OBoc/lfkUxFVrKfpPmrB2rRAMgNOBher2dYu",
-	"uYu8AE8jMgpbbedgNyA2VBGivvbiKdaDngqjSdJ6ZtvuYcUt44hGmRNamTOlWUrgKGA5k2Xt/vhntLHC",
-	"WH+b8GIFkVdRebWF4eu8mKn2NcKO28YZAdvpEVjNl/EtIo9PFGpsCYj5EbA+GUs6Z/XEpHGMRTlsvpBV",
-	"ZQAM5fzEWLdiXA1vjQEQi7WK2A0vfzBVlkw66JiLEaNFvh6lVFHzUsbJ9dsrAn8n+u/HZFywhSjUyCDa",
-	"JTwJeQ74g7RKOJPxDZfCaMBgvRrP4bSRsPJTFFr0znG94Ee21avC7zZChZVtwmvM3w407baOHgbChSVc",
-	"BVUeyGvITNm2BROLnEESw5yuSTKj/LYtwKhZozPEeBSOiwwHg4Hx+OwYYOyOKPp3RTfc6iuEGL9BTPHj",
-	"bN0n1wZKdkTGJlQ4jpsxXIyEVXLG4vBh5AA6hqQNkY9SseL45A2vPOqSjZhNkcIXLYIAPbErUaSmWNFy",
-	"0QI9m6x98BNYCzVmrcQDt+SuMmxafdmtyuRQUC+nwsuhMEG/MktCPwtfomgk6H9LOmUjJUaYlRTVUer4",
-	"kJoxfHEEWeNR7ICyI/Z5RpdS+QPi5aWEGOntBH0OQ7SQ4mTmUknwsJpF9Wta5R35JY8+fVFSxA4B4lhf",
-	"KBOtt0vJUqK32Ob/1LgQCwhCLqtJw7bD/P0EmTdFlftkvOT6OAwbWQLGGoJGrwBtVqmG6hItd/ABu8A0",
-	"jqf/A/9HzkShWDFSM8pHHkqgpB2XF4AWz6Y49obAdcVPg5lZNNW0dUxoLkWXxvSUCngD/O8KMLqVOYlZ",
-	"XoRVvTiu5gwYEV4XFVbRj31LDDWqLnMJFPF2/Vd4mPZC371AL4RrvSUrUhCZfnI9PB3Frg7lp4ZgDF0Z",
-	"pxt0S+MKzbg+38TmuNbKRWTK6uhcrAKo+W9jCDmJvUGnr7MokUrvLboi9fps8KOS8FWq/LUEr68HHsfE",
-	"ne19ladBZ8xBSH8JGRnBT+lbF5kkxv3wKm2iww78AyZaWShINDZvlOVdQLfW28hbKn787O5hmG/jpjp6",
-	"FvZr/j1YkdsaZ1vqcVq8A9wiOtp/iCObEbyJDy7tcxVVs7NCEj7VmSXlJF4p4ypsVhF5hl7DMs9+9G0m",
-	"1YadypiDGnnUphXBAO7BfysAQEA1BPbT8HNWYAWDKpplWxTIaaUOWCcIpDKz7k254nQhZyLovvVlrQJF",
-	"eC7mhn/+oeRstej3P+XtP+Xt/zx5u4Vpb1Wp3ac3BAGTmDBP1+Tew1OOqJ5exruJbJBr4TiGDZDnGeOK",
-	"cMYwJq4lPNp8nsxbcpXlWKBK25Lo1AqEDdJgqXoYyQWZtGSBkeb0DrCHNM/jqqtS2pITaZnPrw1QPMH5",
-	"MRkYSAZ1sDItp0TKbviY5jmkWiFiyxB6plTehpoiJ2je+gX55jTFSLB0kCvQsfFXXH/DTTnoD4J4vbIO",
-	"flD4lXHS/2l3BwhGh7AwN8nf4M74f0Ek6ptEXxcbc27sc18qRk3Jzq0re3YItW1kmVtXSIidfV7klFNl",
-	"Ims0zy+ngGHeJsYWPcQ/1wSUKmjSEsEGsARc/pmvrrqiQZCMuTL1aGyBzJxK1AYR2pzWwdnU5KJGN+6c",
-	"b6KymiVgcRdQVIbcRAAGoEV6E0VxZKcTHUU4PpAksN7vwGXIFpouttWYr/XCr/RLmxRm3KLmYXyKg0Rt",
-	"HGnoZoIUBH2giB60xXLLrYXHckZTRF9Bsdw3HmEHinHoZbs8dXdd0URJm/gAQt1gy+uQvCN9RTiwmcV7",
-	"wTTQEQqJ1DFu7A0fT5aFVGMLe9ELuKUZl1DtLRNjU1NMiwvvcyaiNV3meLkdO9+pcsU24YsQmMkkkXOQ",
-	"mTccioX4sslEwgQni2WxEJLF4NdcSmYKBJr1a/3Sud7r5RFc8YZuJD0+BvdH0YHUrMLEqpDDTsyehyTZ",
-	"EbY1p5878Oy/BwUFqsG62rRwX1f636BCYcp/GWWiYiHsHFAKl1J7ZCWyUBGyY3DMkuXC7GzOpGz19Zdp",
-	"gM0yDU9aooy72EsnwgQiQiWeFvlAs40Rq0jANlkRKOuYjI2/dBybarfw2jHRypxYVT6judvydCBGBTEs",
-	"KssvVm9bxNdu6cy3D5dNhWA6GJ3pgLSBgViDmpZ8tDsHmQ4EHDUpqHb8ZTC80mE+0izWSq+CY+ESrfNh",
-	"/yiMMVgNGetzOvB/Sa8QVcDQIqlrfM8HGyIL22IxaheWR5g1yRFccYNlYycxQxqIl8IccAthcW67LZCH",
-	"Hft1zA1Vhhxm4azyj/6nbNHfKgkHs7Y6zVWT0hU6amhwsRDQ8wHrQD1/Ndj/dQkgYXl6TPRWrV1fuNVM",
-	"5FiCvToxlybWqcnWTg/n5tLsQ0fwNrtnnEkZOgCZ3XI92TybBhDiLQi+EyjQSmie3dfzSvWfto71wcOB",
-	"miZ60NBCLoR6z2i6DuJDTfpiKpKl1hNNUa6Dwxe/NuqKnvJqtq7gR11LLQP2Dbhmq90Cw8jNsr5aBZC6",
-	"u2O2hMAGYC6tlRQ2JsV7yh1obYa75Gyp4L+1YXHsd9qy3rp+9OU11HYpgwY/O5mFbZC2TaHdkDR7Af4G",
-	"TTVbZ8k+Ni/WDufWuyyyXsGmrGCIQm0mzFYsCNNWApbrttudf+yTZIhNLhEr1VbHp5LjBaq4dcdUvPRO",
-	"LWpzVu0cs/C+5Nt4zmljUg2r3pWB751w1erCteF8E9/T4l29M6hdZiuOYe0wW/ELKnLZcluDasmroV+G",
-	"qlLKqdT99+tK90FTtR1UlUCnHhlVCLSQkIoBF//Dw+7BHefgelyEx9DTezi9HUsJvsayjaXbUrMWqmBa",
-	"7Fr7NzYBAecTaCO6rnYXBiDZ2ezi6zWucAjFcE1v2IfYZWs4qGtdVneUPpxmnOaWfrBEIRhpI00yDhUa",
-	"He3vv7SE5P11uDUBXdqVVAokDg+fd9ZHdFDNYOMOczhO1QOtPdzHw5b6bGxNlAzpq/3p4KC3/+JLemrU",
-	"9V4HKW2neflYchfGu+V8l+Sk9MOTgb5zpVMMUSqjBdgubrfoB/L1OnLUadDL5ho0NqPkeJsvwVN0AaKR",
-	"OoGcbIUlHzbmqj4Cex5kky2nbnwKkO3RBIVXZ6sZ7ynm22DeL5krJTlVZZX2L0ADv9gRm+YINMhRni+9",
-	"tcxBQZUowHiXTDm+KL/cSNy2jawCsbSlmomWm0J/vG4WCt7T3BOsJfZ5kRVMbsrlgf5CrqCtse2xIqVB",
-	"lJXq8MHgiWvhhCtIjAFFO46N89P1OjJIX89BVHvAdkcyvRttvW+5aHQ5ghG2zlMzD3t+oHa0t97TFZJC",
-	"WKKZAKO4DwCl25Pe7HEFP/2IhLdQBYY67XQxxiVa+DvdNw3WkUzJBryxyRxPQtHHehC6tm7jprOqk8Bf",
-	"Pj8wz2xwEHcRtmsh6JGvI2okYvtbJd3LeAkXOeUS4yymPZihdR+SWqPZzbS/mapBATIpJwoKKqxmgkyx",
-	"3zGK7W0o3it3brUz++/9LyJPN/EQnb6jUvlJko8OJlLVzZzNZLwAd/b3h8+2T0ndvTPNt+7ZZ4Kj9UI+",
-	"t/QeUNPNhmueEdPU1toCDsG2KH1yYmukZRxbxAFzEKMpu8xJiwaiZf+16pwOB8+CXWc62uaYDjhdqX9Y",
-	"8b2brCExxYxTrr88+C3isieeVQoKq3HtWZIE516NH7pwdSa2qw/SUnRds2/9CJAlWzGpUO38Mq9ihXM3",
-	"uwPsbIJCwCSaX3X4AG0yegUkVmP9xSLPWDoKiQAvKR0wA7Rog5s9Kjt9RuUsZKjqv1c62vorObaOUVkz",
-	"W0sMA6F5dlebqJzR4eHzo1fTl8/Twcv9ly8Pkhfp88Og0tJSd+faNs0tO5pBuo6+jIExJ8ssV72M12IK",
-	"TCV7xke5Z5fTX9N5vpGVYINi/6g6K9e8a4EPnrT2CEYsgL6cUb/0e5SY3ivSoDv6TxGlx/8clSVHdn/V",
-	"FijZ/s2dEGlQ92dHQJp9p0z1axzBG1FoBWPuApEWjwaIhFoEZ6nE1gEcfNbWXjLXWlmsqzKLEEFbtdWm",
-	"bTa99wktUtKVLfoPDXXY2G4tDldZfUrDsr1mSR0UfFQxOmLo8g/+Jug4a/oTbp0GLPgI8zq7UROuLsuX",
-	"lBh7MjSD4Pl6hF4m0wSxHUrp0vkxbwA7yFUSjPXkoZJOUA9qRVCKFW/TKsWK13uxV3dCMTrvdR0HyuGW",
-	"Cx8ReM66AoGv1SUfp1evboNYvbDxBAnGHWqiLJv04sOmJMuyYOUvUMp3wjTvJwoaMHr4lzu27lfbAJvI",
-	"bWmSwYdcZ6eUTTPOJJEiJmPK12O0svO8Vjrda+7ZXl7hxDWIFIXthg7IAC0A/b6cgKnltbPyhtiitHot",
-	"8bcbcK+KNbTnspeKn8rd0atUlt3B1wbtUAGc1/bImSxdO4Rf3t7W6VRqTTWgGrqlLWveZbg3kC7V1PYA",
-	"1wcxu1FAmgVVqBI6vAO8YXtwTLAcBoBPtZRMkmVRbOy7sFOzhUZ7hbLK4vDwue1oa6rgEQvmNFUDbV1b",
-	"16PXQYG+vAvDU7Ve+BIIxFesIv7V64a3IyKOSxsIfsfmzaDDux9ckvfWFcW3RE603NRtX/8zZsm3/Tw1",
-	"HBz63QDRehV4fuhBFOw9/T1QD1jbF5UQPehw1jqiXC4Ql9GbszSjPYML2bR3m1Apod9BNvX8Chrtk55T",
-	"vu5hsQvZ8hjoqy2/AVSOQ5HW3XAvIYn5ntE0C2Pbrhswr6+M8XIlB00RVyw+bQu2rj3oH2io+mXUrV3J",
-	"PhOwaPNrGDReJO62F2OdgLJueB/Qy7FWP9A8h9I30HbrcPCsXlI8hK9q4U58uAX2txHcVE8K7PC71TNP",
-	"M+4yDxzOxNSwRDtQ5KnztMVkubC4Y5el4lJTjb/0eiVu+DzjS8Vc2gsak9LkQhv4L3CLtoimbOVqwzpN",
-	"VavHOV3YL2DYVnAmQ+kJ00LMW0BdaDM4NRxnYrzaCKp4Qv+ZMYO6PZ/CIpurrDKIB/F+u/IXTkne3yoj",
-	"OaT+duc9h9sT/jSIn8XDXef47AvmWAf06vP1C+67jQ6zA9B2WNezsE8LRtZiJyYU+ukqlufSJOGY9qt1",
-	"mcin2W2Y0qyP1BWAz2qVCKJtXJ0hoNC5kmSm9UPMJiyrvnqOG1OopV4w1ay2N+h9fvGHxfD/p9+H+9vk",
-	"03bbHGNzleqQxsFQGUsVy6AFviHibHPdn44JTfP38CmZH7EGNexNdeT9/qA/2OgGBp3CjhNbsigrqsKG",
-	"hkmzYk22xqCqLkkvO6JJk9g0uuWSNj+W9oK+aEz3F23fNJu/oDnXQ7OvndWvKyEvHEZ/NoceuwmVrNlg",
-	"w351m95n22aStGSPfJ0kkTiSC72B2zTDheKiXophIVYpokX0FwidiHvWbM3yBdWoXQqKmVvsKCJEgF31",
-	"SFw1Cr8YSZlx2azikqm22i2bwtha+eRPHMfeQWE1wGtYrdNc4RYY74Eq9tcxlpIJeGqeKG3hb1Tbxp1/",
-	"pwHf9S0T5QwGmZ154p1FvBlM3RU49TqvlGprwL1TZFPVnarvopQmJjlZkzSbghmtyhubvAGgEBI/xhRT",
-	"4SpDcLbCOJ2ei8hzlhKx3NIV7eqRb1O9qQwnP3hly8PZzHZdqiyJgchZaKBu4aWQWeQnTYIGP9V/dAo/",
-	"WmRZQbJUHnvhA/jUDa/FDXyfMAwBX0SPFPnoNUAWxdrMpln1pl6Vt1SyQvqSVo/CSg3qMKiEbLAZnYJg",
-	"bvutDUerWIZUapGzroKKmFQuENus7ZtUOEALtKWxxpHnAHS+Imjfds+KdSM/7icDMEeUkukTVJhcsVY3",
-	"sp5sDehp3traXG0ZNCxVtII3ar0SKjTx9OogOhI2CjVRsJLhvoEKWWqP3gbFnU0LYiPlwiK0XECLHBWl",
-	"dlIJBzaF6V3W3s/DfaqeOFKwNNu6owgKBVicfusTqnz411Fb0SWYwHv9AkkFk7ZHg7QiJsPCC02gmOY3",
-	"LtATDo2syIl14EyWinDB7jMsT54zZeslyBt+T3kmZ7bej8mbBnGHv7DUL/iAqRv1wsXlx8Por8c25Nja",
-	"r7YtFLja/wJ91plHKl+3EcbYJrZBK7V6pLqtnk5tT6ANxlM0zABG2KVhxhU4tc7ugw1bNBuye2aSYawH",
-	"rNp7mHJ8BFZeBkFN3Cd2RVlTqijeEUAk+tfvJLmn+bIDTLcrJk7eZYtFqAKS6ynoiBIVAFP5GdtBVpPX",
-	"YFVl4REMaSEA0MW5xnk2z1S1usL+sKvpXxBTIj0bp1PoO104VBKvrG4T9CPZ+jO2rJmpWeODI/1aT6Ge",
-	"rV09X7VSYMKSNVBCsWRHDvayr4c/CPFXWeunqzBR6zDQONMWTsvZVP0uzMSh7Wnihv3h2sogUVsFqdrj",
-	"vxO2000JDWc6W/hFkGJ7DE1G1q9mfBqoxeGXBOIMi+6AtyZLrG/MF7yo79U65CQ0z49sIfTCeoPNNQOP",
-	"zky5tN/d8BvuY29L57FDZcUQf8DwxG9+MxwMfvObagV+S1CS0EbI/Ib/agxgxgTqYe2Z33/7ZwlNPGrl",
-	"AtAkZvUAtj7IMYa7x0d6xr9YyPQveI/8csN/6fV68H/614PBgPyC1UtEurbh1/+4urw4IpO1AgDQDIH/",
-	"sbbFQLzBwjlRqyyBPmoQ2iMfrt/0XsaE6zPltyRlbIE1RTh5fkDMaAfkF+i3t0xmZEHVDCAmlSzYehIE",
-	"2Hg2j8J85dDMWX8BayWZVrOAvsGYr3GEjU8w2SLPpEIfgvnI/rPawiHaWU74D9n3BlFOOdknP2bfm8QV",
-	"aP6M0zZZo2JqMeh2hvt2hhAaJZqmwUVclg4xO105cnPUBsZuc8cIJa8FV4yr3hlPRKo/gKMMh7UlQLkP",
-	"kxOFMfQjzQRAH3oO+gitODB3OeW3zDtZ58xuFDnBMQ8HetsoYqYKbburqi6aZji6oncM+aj041RLeRl9",
-	"TZiewfr7N/zCND0RUzLP8jyzwShEWYM00dqmNnYNCyCsYDyay3GfnFTWYaq0InpXEEnXZaVWW4mIL/O8",
-	"fwN14iUQCUvJkgPlNNSUMaivE6ZPGu7KI6LqBYrGmKIybumkcQGT1qvz2iInVLKe1COp7J5plRhBg3o0",
-	"yEE2D6NCm2cJ4xIUNhOgPVnQZMZ6Q7B1lkUeHUUzpRbyaG9vtVr1KfzcF8XtnnlX7r09f312cXUG75TA",
-	"DStTQ5Y59r2liyw6ip71B/1nmLA7g1t0T/+/YOfbE7Kgt4ZKpkLzoqy5Hqwa5bmmjvHOTklZt1ORXNBU",
-	"Eth7gF+jLgze+b4zfDPBz9PoKPqBqdeCS5Gj2SYXgptM1eFgYOJHyqiGin1WezM1B0gSaiQBPev6x7fV",
-	"e/lmORg8S/4lFQmwt/4A/CmUe/cQB72gt6yPLkiTPBtWktz09y4BuKC/JpfzOS3WLn0flooZWxa1DBYg",
-	"vZWgXC8YR516LxWJbD0tO61Hb/6pHuUffufB/DWINxDUC2xvEdj2PLtnf23nElQahoOB5+qz8BCLIcZa",
-	"useGU7TW46QbyzHK0zgHV1xp41nUL6LqkXQp726MwG5jQURTiumxG34uq/uiv/q78HbPmSqyDkI3fn1N",
-	"gAS1Wrh3M04uF4z/iG97ddssPo0mCVuY2EVww82ru+23nriZcU9PqYsdNP36c/SWUOWSfyVnl2+Czi9g",
-	"u0VOM75poHeF0EoVW3aMY+6M0WSZ5elI6+o/m8vj/7vBy+MmeghUMWvhTbMPj6cWu0FaJpbrCJOLudow",
-	"86hLOOoDLGgC7F71lmpZKE0YMXQXwWu7kYWdTdsJaTI4eXdO4DrWtPunk7qoNAs7IvbK3uoMrFB7YhkZ",
-	"3nsX78Fl9q3wCZ7BBRRhUVU0ExTKBOPftxkQnE5YmilR6KtrkTNt0Oi/A1Jbmk/kYdGJGWNXuPc7nRsu",
-	"5LdNKRpOncdISV1tAl0eR691FbDKmnNQPwSt5oDj2XztKVQOb3qB5LnwSaMd0Hq22rZwJdyNdYBOHPu3",
-	"2VIrihDUOnFhLNr0TYJPGuu838GbSw5jl04vesMD3ZPVjHG0Ht1egKEGLTN8f6jLroRUKOn8tKihN0ip",
-	"xIF+xWu4HCR8D9dRpg8xJEK3D+97ILafhquC2DULr6QhFh95LEmeCiYbpRPdGC1Kwv2+yT3VYy5EqEjy",
-	"JWe1bsok47HLp8Xo01JperQ1SVyRkmRGi1uWluVhsfbztJbphMW0uVA3vFbsF9zR1ra3mQnomggR2imu",
-	"xbWG/15gLcoN1GUkC6I3Yalw2G5rXXEH60QFJwBIV9eTTq0EKfutg+8bsSemnsF+WVXAz5JpKyVmM/FN",
-	"Tn21VeJLgBBV8oaiYYl4ODocPNOnm5vzLBdCybvLq2vT5pATr9srNNXVrAwYguAKhu2znVHZaB1rhLpb",
-	"iB45clXYoqPI5urWV3cIxfQ0bW/FbSc2caTqYtWjP3xFWVOGJloUiC43KXD7Ac6mm9MvhNL3DD5/sPn5",
-	"D+iEqfaPOth/tvnNayHeQrYDvHC4zVAu/+FHlmb0Wl/A+uXhcKt1/RHSIR4t9hA/s6q3gBcNseVJQAMZ",
-	"qMnAPfBrtkvCMwj6WRkoUYUyJZhMewS/Fo+FqtmrFVwHWaDqpg1tHBFKTh3ZiOKGU2IyztDxWtZS9zu5",
-	"oO9ZGEwW+GShdlSlqN0lz9fOETotQIfUzx4Mh31iWEjecDHFHrjg4HVBECINREn/b0ykMKESWyUPYr4u",
-	"uAaVv+3kJM3SsBQHh3K7EP8ezmJXSb6TyMAhvrHcgEGNezMkO/R1a4IkgLTxaA7gpAYl+yXy4x9fCgiO",
-	"keAq47sORxskgMtXabF9hWThZmmxaUK88pJTjI/Q8MR+PBgMnCsRqswQVxOSfQZPBHPdl+hc8Nsbrnnr",
-	"yDm4Vg4smIa45m3mF7uJowXVTK4AjN1SAap8ZO9yWrkxtnreKxu14em32TzDzM6vxlbVWj8b7mRU/b8t",
-	"herz8ckk9c6qJEqaBkhyD7EZrZR5BU7oHsCMENLhNeCBxl5GMzWpoPA1LB3nrDhLzwjbhN+s+h1AgwBt",
-	"2kCTmBIPaWKJ3KFC+uQNuCjg+gttQJlRHLvLwYAvgLE4QjvhcgJxiItpZoRBnzPsHmOy3RPBOUuUt87x",
-	"WypVD2baOz8de4Wvy+UjLPyGm7fRfrkV0OfG8XXB9HDgd4GPWzadQPWCROSCE4yHogt1/5BIrHhgcCkZ",
-	"JzLLIZ3bzRv65ajSeAd0vr4G9Mta4wATf2pBYHbWECK11+pgYE5YhsQEntTfuaCIO7pVa9r0EKr1A6SY",
-	"AV0Pp/mEQ6gkK1arC4HGSqYH+8uSARrQ5n6akQAF6bkhjSxoQVg316BZKUsruY2sZBisdcn4MZkUYiW1",
-	"vggrxcQNfRNIlt/Xk7j26XDyLOkdaOMP5o4h/3LyFWqvLMArTfj8oOkU/bRd5ApW0Cvl03bC2gemtTnq",
-	"EI72RXLa+HQ2vYCzeLRgfwMh3UrXfYm+cYMj0rd9h5Cv5l50qB5BWIiBAHymicrX1ubwnvZUFS0lsNoK",
-	"6PR0Ipaq0eaV/IqqG46SBHQWR69KseLXcciAcekgrWqJt8ZdBc5rcJpcaHL+qgpErXV0qwZRLuVvqUSk",
-	"1S3dTFt7P5fW4EN38LvWit+asS73JXOo5JgkQuS9VKx47PqUggQ20Bh9s4H6gIgtUQJ6NAnecKTBNcMQ",
-	"qXWuGcgw+KW9tnszkeNlmMFNP94bW2LkxpwFDWjBikQLJcYTkbL06IaPG5thXVf/PnyT0IVaFmxscxw8",
-	"r+TYPrZnH2pxbp9W+tzuRN7lq0ji8d8hQ2xkhnX/kf6pb8pEVzOxqhX9352F9kSlWnrOQvjxU6PHacXQ",
-	"FDGmawn+E60yDgeDuAywV9vI1qXoVLny7N/kzE1nkrbL2aXBVRjGVe8qwXHfmjK2vPvVNb1j/NGkdIYB",
-	"VocEnLApZKMoSWyqQRlzcUlJj5MQn+JosVQhGHzZtLiSb2HT7KgznOpVw0HEQ1QK1IucJs7go0WemVZ3",
-	"pFbS+4b7JempNL+n45b63qZhaKjCd6jANyn7AMSI3KU8veGr2dqkl0B7xTUZ/3B2TTp5ddwnCDosq8uV",
-	"d4tJlOauCSj+ATqfWhq+4buFoa5YlVu/NBaF1cvDoaiyzrg7c+hcro1+U/DEj+LU6snb6u9Yu92VSbdV",
-	"0YPlzHeIyVQr5n/zyMyjhRiquFUR9s9gzd9AwF4psSCiMKqoL0dMpCJ4h5fC1lzjxsPaHtq5ttmtwOSQ",
-	"eu/CQuM+uaqIJoOfofyWeeKqQ0Q0BMSZmc9XDW98a77zW5lvcMA+ppv2PznxKZRgQ4EYN8WDmLgm73GZ",
-	"IzVZEy9HKawk+43VwuxV77oV7CUXa9OtErS8sv2VyJSx1IOQHBNoc2VLypa/33BjhvbJFdOGKLdSw/j+",
-	"REGkODalw/YHREIxL+txJTNamBxIE4O7ze6ZLCNxfvVkND5veKCDYoz76pq5c8awSTLgJjc3ddf2bXtC",
-	"0A2vZAT5pjMiO8jYAJfGGJu27mS5EFmOd5smCbljYBb7C7rGa19HeFV7GX5jEVZtzLlJcai3Cmx25Pxn",
-	"lLYidN7bFoOsu9lkR5y2LAsTBrUraUsixA1fqXVpxV6yVqgGQXkThaqZtOCbr2y1ma9GnK7WTStVLmWz",
-	"Ns2TeEtUW+0b24BFYPFJ68YIXBVQ2a24t0ZvqDhi2YFdVfJKXBuNvkvu6oMdbMZopJKAf3viGknfFnRu",
-	"jhBaDNQ7b5lYiSG1ZuTGfW/BxMLAqpUQln5zIe6OGz3YKo3ZjLJYGYymgaFOwRDFmbsspgqRet+wam7z",
-	"M79nNFez2GYSOHp22P2ypmD5LR49fHr4vwEAAP//",
+	"7L19d9s4ki/8VbDc3dPTM5Qsv+XFPs+Z446dnuyk7Tyxe7K77awEkZDENgVoCMiKptv369zvcT/ZPagC",
+	"QJAEKSl2MrN7+4/d6Vgk8VZVqJdfVf0SJWK+EJxxJaOTX6IFLeicKVbAv17RPGfFJZ0z/a+UyaTIFioT",
+	"PDqJXouCrGZiTtSMkUSIvJeKFSeZJErk6SmhY8m4islEFPDIknM6ZylJ4Jv9KI7YJzpf5Cw6iZIZS+7E",
+	"UkVxlOlv/3XJinUURxxGjvCVKI5kMmNzivNUihX62f/66az3n7T3t0Hv5cfyP/vDk73ex18G8f7B84d/",
+	"ieJIrRf6U1IVGZ9GDw9xdM4WjKeMJ+vwAm9mjOgJEDGBBaTu+ZgsWJEwrnqMJyJlKVnNWMFIpshM5Kkk",
+	"lIz2RtUlLuh6DptslrigalausPx2FEcF++syK1ganahiyZ541W+zeaaai/2TWJE55WuSsiSTmeCSUEXm",
+	"QqoYFs/Zikl1qveCEqkKRucxmdmXMk4YTWZEskTwtLLw/cEgfKg5TMRfXcomdJkr885EFHOqopMo4+rZ",
+	"URRHc/opmy/n8PMgjuYZN/90y8y4YlNWwDqvJudmJc3FXvHcX6iaUUUmLM+JFNVDm2b3bLhctJCl/UJl",
+	"Ef9SsEl0Ev3zXslXe/ir3LMz+iCK1E3SHfymaQpO1CyTHh12U1hjth6JPSFJPWiClQvBJQOZcSmugTz0",
+	"fyeCK8aB3OhikWcJ1UvbWxRinLP5H36WeDpuDXoHFM1y4L5MkoLBS2RGJdkfDAzhSUJ5ShS9Y5JwQeai",
+	"YHonpKJqKaOT48FhHKlMwabcCIEkal4tF7As+Ine3JQVJ2ZCJ0qInn66Z59+2PZo3+EXcD+acsRfCM1z",
+	"YCm7GCC/TOGCYiIKLUOlEotFxqd9cibvCJ3SjMNPVP+LCzVDETpjNDWy+j1Txbp3NlGsaJLShxnjRAl8",
+	"HT+WccOusl8hiJJzQzzYxXR66ZdC/dv11eWjD5+ROZuPWUH28Fj1nmhu5EStsgTOmxWF0Ev/yXux+lQU",
+	"R5OM5Wl0EpnPRA8fS0I50mLEEcqMkbFI13ogLhSBVXQSCxeqB4t4KiKpDx8DuYzXikkyZrOMpyRTMSxQ",
+	"XzFmg2ClsX3vx5vXvReGhjiTiqUkZWyhn5tRTp4d9SM8pRt6x/gTHJNUonBX5CRnTH2jqZcqRtIshTlJ",
+	"ui6JXIg7eFTcs6LIUnZKJIOFIV22M7IbK5NELJUestCXTvchwSu9Jaf3NMvpOGdPdlpbLjzjRGVzVt2A",
+	"TPXJtb/sUzxGkgqUaTNazP9R+fsvNM/SR1LOh0Lw6QnZ05fPfKHa2Hm+lIqMmVZFckalIvs+S5uXqzx9",
+	"cFClGa1MMaksf9zD5DfyNT721IytmRruLjcTlOnEad2VaQKrXmlR/wR8avdhzhShJGUTlihNI2b1p6C8",
+	"anHDGCe5mE5ZWuVFT1a+4VploDmBM+vezcw8+ySbecbXBO4+MqFZvtT3/kOs7/i3tJiyJ9glOKk5XZMZ",
+	"vWfk2fHx4TMUwP5eHO0fhu8NJQTJYSYbtQx87KkJzE0A9uVHfsfFildVzEds0KUgxTJ3Mm8h8ixZk0mW",
+	"MzKnKpkxGVRQA3ytCY2br2kBWf2az+Oe1lq9uo/KIzDrJBUNt2P/l/h8z//2ExzEVttTNSNBj9XXh36o",
+	"YJOlZJKY6RHBNdnBOcrlYiEKxdIfWJrRG1jao2n9Fb7e058jTtJ6H9IfqNL9sb/pblJkrmdFYMc3bLx7",
+	"pwfv9ODhp+KCchqaF+aZlBmfWl1IqMbaQPgqyz6gmrtNudCGvda/wU4zE9DzOzOXjt70NM30x2j+rhAL",
+	"VqhMW0ATmksWN0w5BiKLpcReeeTiE01UvtbnrGlmhNs8islILFUi5mwE9DGaFotkaH7UKoUEuztTRJNR",
+	"emp8D6hf4EKliG850CBuGLgxpKE0lqdkZNThUf9WW68Lb/q/RLRcYWmRh/abL0EBNfRuXsOJ6M38WZMU",
+	"LvrUjF1IBf4fPdH9qpugy+A/2D96fvTi8NnR824NJbaeooB+JPSYVN5lfBqTVZEpxTiBIy8ZkmSyTy4Z",
+	"Kz061LJxuYM5XaM2rUjBVJHh3RD0ZT3Wto6di2GIGlftNoTVoL5HVpmaoVlJ54xozcJbl6Yjez6c3bOC",
+	"SP2bRK3zlFAyLSjXrKyXBFcJ5XLFCpaW35yIgjwbENknoP6yQn9nDla4JmHnAtMvg++vui/PJ4fJS3p8",
+	"0LYvw97HX/bjZ0dtG9HuJ/mgz2JFJboW0z7Z16rw/sELksxoQRPFCmNlj9nUbhUlOdOz0DIgzaZaI/9u",
+	"mU6Zism4YPSOFbBrpWOTFozIGdVbMl6DEb+aCbKUrNwhTSStPpnHE4MnCMLeyun7d69IIlKmZ5gpiRNC",
+	"S2M0Z2om0hF5d3V9g1ugjUmQMFnK5guh5d6IqGKJR0050Z+DfdMa0Ri8GIwqVAwZ10z4U3T15yiOXp1d",
+	"vrp4+/biPIqjHy//fHn1QdvOby7/cvb2zfnw7P33P/5wcXkTxdH5xdn52zeXF8OLf391cXEOL1xe3Qxf",
+	"X/14qf/77O37i7Pz/xhe/Pub65vrKI7eXbz/4c319Zury+H5xeUbeOH9xfXVj+9f6Y/86ezH6xv44+uz",
+	"N28vzofv3l+8uro8f3PzBsz3s++u3uPvVz/eDK9eD9+fXX5/AbN888O7txd6WvDzm8ubi/eXZ2/hp7O/",
+	"nL15e/bdW/3g+dnN2fDt1fU1/vLjzZ8uLm/evDrTr330j7r6WuPwZlQO3T4n6+EdW1ckbPDa+DBjoO2C",
+	"i12TXEKLItOXCCfex8gdW8dVRtVMvi7vmktgev3EHQPSYPmkQqnoaTazHguRMwqODc8ADV93ITos6Epb",
+	"MEunC+FXqqyxfzwYhDnd/9x7ujJvS3fRgGSKjUjOOKF8TRIqmRZMQpqr0FPBZoKLZSGBgwtG0xMyAjHX",
+	"o9qYHsW33P93bw538KfeXPZCf6bzv/Uqr+s/yplY5in+Xf9FL2fBan++5XCXm7cXSzkb0+TOfLigioFL",
+	"vFcwydTolIxSqrQOkK/o2ghddPlIM/8hTgB52Ppgh/jWKuO3XNhDtztod2ZNpNJvTUTRJzcr4a43qmCX",
+	"2F+XNCfjpQJa0ntrNk9rqCkqDZ5aWd0me7YPcIP7tHJ44M5bjH9midLPlMInTEx4pX8jiRbCWjPOWTpl",
+	"MVnNsmTm3Eh4N6OM+0abIMBWfXLjxBmZLmkBN3uRKUZ+92bS+0Gr5d8SFHblPLTciwkwpHn1+wsjMtlE",
+	"281yK9bJ+FgseTqs6FM76FCJ5mV3rVv7fcz0nQ+3b9onZ2Nxz8h+TKSYM1BjKfxF38G5pvU13uigyW6r",
+	"br0cDJ7vv3x5cHz0/Gjw8uX+JqULdz28vj/d3LwzxxKTgk0zqUCr0MZNlXfPuLN88HmnzdIJ0xc63j5V",
+	"IfL9xU3tav2nf/6Xf71dDgYHz775/R/6/zUc/fq/Br2XeMv2Pv4heLHOM25PaThvkWnofwJXXsbJHCaP",
+	"JGjc8e7wEsqJXCYJ0wf0RtVIFGXSN1USOugOeHUcyCB0IMZ+CEf5fDoDC8JoblwYyQqE1ycjLtRwUYiE",
+	"ScnSkT4NfZh7B+T9xesfry/Oh9c37y/OfgAr6vursw9n/0HGLMcRbjlGN07JKBGcs0QN9daJpRqRjCf5",
+	"MgUX9ozyVM7onZXZ2VyTxlLpT2qFDkThKRmpXA6NxwcmQq0ouuWJFi4TbdYx/dY9K7S+rKUn994RPF9b",
+	"ld7XmvVZzVi+OCUjo/UNxYJxGETVhY95wog/o/+YZUVxVFto+Retv5v51v8oWe25JBf4mDd9TbK5/6/K",
+	"yej3KU9YDv/pr6KqnwQn02CFRcHuM7GUw5TldN3KDSuaKcMHYzYRYH/qc7H6xjlLRFGwXGuL5OcMFO1p",
+	"IVaSTAoxJ1mVjfcPnpT8CzanGc/4NDj9D8ZQztlEWbnrjjllNM0zzmJcnBawiGJQaN1oicTZKRloWsuZ",
+	"lLEWUTNNUOaTlYW9GHw2Y/eav4VW6l367bqYYp9UVXv6RpJzzTFGMdPCVzN3T39HL90LNpBELLlyB6ev",
+	"GqMoEHnHViwlSS6Su0booqS86yWPyeAZuRT3ZP/lyyMyeHFy9PLk8Dn5/ocb3I63jE/VLDp5dhSgSTSz",
+	"0yFIl92UZuNz8UxhcKDYYAyGY8t7MkPjLqAfm5Gat7ynie14AP4e4znEZMkXtNAqFnkr+NRG7Q6On/mm",
+	"bKbsmVBJ5jTX9MWqqIvooLqvR4OXzwI722VMws1tgq+VqffJs8FAX8gvX74EtVBLes3nVJLjwYD87v3r",
+	"V+Tl/v6A/J//vX/8bWVeENLr4IeXL31lYzAIQjtKfMxPVVSDUUQ+BrRM47b7Tmt8O/ruXlf8dlKvHB2b",
+	"RHBCFREc49FBL1rL5tpfY8TNgM+olfbAc166P3ynglW9jCLkRU4fPsZRphhKwC6nqnVoorr+Bl9xEBv7",
+	"b7eltCjounEMbrWhvf+OJndiMgnvhNWH4IaFa8VcKBQ1VzR8VhlPxcr+hE4qjl5e/ruELmIy1kaKvnol",
+	"mS9zlS3yTLOPMEqX1mt4b//b5kHpF1vvOXRZ4uj2Tmigm57u5krool0BpcWUbZrMk84G7+3wbMATZuWC",
+	"PZ210Yj1BosC2Wtobv+5uDcasD7kyrwH/QNv2qlYjnMvkIAWklXTu9Vz/enQzjzptpTk1aJceFuCOs94",
+	"jbcn0i2YMpqyKxbAVjsgVUEVm67bNXtUzCRJC7riOGo5HW0OM31zcz/IpOX2ZJnbk6reI94PDXUxjj71",
+	"2CfFuMzGOetZjTgRXCrKtWKrVSlawAdR7GQ0j+LaR8HZUP4z9VTH8q8Bkoo+1qWQ257YcbXjKUc+lQN0",
+	"RB6WWyqZncGdF3C+E4vmwxC+iU3FpcVunTWGSSDM4yx9MBlPjEkysm5+a3eUjnQ3SnzLzcM2FNR41Eyh",
+	"6iqaM6oNVev3gX/Ca8HQj7wbgmE0bGG1q4k3pT4B2EmmTBRAMi5ZE4VS48UXTyukjMGz6Zb7Dh+7VlpR",
+	"1q+Br3/jW/iUF4jZDeK5IYBT2019bFla8wW5IKWmH+fZdNGXlLVGWQKe1WlBU5Zuc6zo0SC5SGiOYW0b",
+	"ENpOLW43H2tjacGVCz7VdONf/+jzUsU6REPPBzuHC4PE0xVVChyOZ0ZUD6k16BM4A4zAB0dzDHzFGbng",
+	"0zyTM81VihkVsxyjBqCSe4c+lqoxrAVhdA97AUGDlf40BopjG0ha5DRxUI2xlotNDXUXzJY332hrTfW1",
+	"/sgFQI4e6vpoHM0yrraRWJqDBJkxlp4SsUDYnL6m1UxfhCgaK2uLOFsNS+9J5E+3GeXX06geVe31wOnU",
+	"lzJnUtIp27iYzWTyHsO5nDwfkDnYi9b1dwBQfoT4k6OYgAVb8VCizwt19yBRcfZJtXu3A/xTdXbr14MM",
+	"dLAVc7/wmPsgxNy4ju0m5qV5gLAzUU+VzOqGdRdzF4zKYL5BnQbX25FeZHY/PFaXkytE9TWfl3V1GTfe",
+	"ChCktWPR9n9RC3ccvzz8wj6tDodKaF1jlnjHhzfjNxIuky23GeEKoV3Grw23vs0+1C5oKrVZPxFF4BI7",
+	"eGJzTc5oKlbDrYkQDQHGJ6JIWIp0vxLLPEXwI+Lolws9+23JFdSlIfs0o0upwg7mNpdT9SaqO6Cc4mMJ",
+	"k+aAOSmnO2dVIQJA4PbNPa54mo4GwR01WLfNU70DbD4nK1GkNTjQZgxy/R7oHg7ODcYTE4fvAgugOm43",
+	"sjmUGdZl/7S5sfBH0PlLtaBmU7R9QN9eJuIEiAWazEqlF1WNrCCiqCMHfmrHkcu9wZNAyr3vfEF0+bZ6",
+	"j2+HPmxyxJndDtqzaAO9X4aI+oOV/xb9pDkeM60M3BBCU7J5wCYuNSyoysQGb5F51jA0DtHwBh1v7Q1q",
+	"d7K+sV+HyB8AIaTJBLMv1YRxVzZE2A8kUtbiAaIcBabdS6nEwkA4MFZsrXO9LXj7VPBzRuMqudkgDbd1",
+	"waDOUL5E8zz6+BBHelLDiSiCV5mzxDK499cS1hAyv45bbq7O7dIMwGRH5qlzsOtNyZmW94VYTmfWx05W",
+	"syy3OzSj+QTmtxnW0DkrdIyFr3ZNNOjQxLC/xLALS9ucr7tuSo13gaA6GBedF2EGg7yjRqLyN9IFrclI",
+	"TCajGK05g4uiGM6s4VdtBHo7Z599GgLOcaTPZWj+W1OhprrvnK+lRTKkZLxM7pjJ6QKidfaIg6KeVhmF",
+	"C4LqBgAFQM9qiqaELmiSqXWHo9aMjHnb3DjWlbhjvH6+W0mlREjVOhpktGqDTD8lvZFOUUxlHODIRkVr",
+	"I+wO97BYFklQJgnpVur8OGQE3p1RbGcG6PhvpJHWyG3N5LZa+l3NXawf3ZZ27MMwDaAU3I3umH1l26wB",
+	"K7NPsHFzmleP7WV/m62rMaKZRlzSj9vbIHsCHYav1S4ar1G0j1j0OLNO0XnOiiF8su3yqaJWAIokJaFp",
+	"CoqaFgDwd/2JymYOLMyBIn/BE+2BlA4m2JHtrC72WN4zww5N3mP4NCojg2PcKgbmNX1CKVsIqXdqXGDC",
+	"QCXHwmac78ieVjZsCaQN7MNWwwRJwpM7ZLxGJLAxIixOYlkhh34V4ulnguh7WSkzIYt2OjkImRBmH4ch",
+	"gxRmZje6KkYMzW4rSMrHjT4OwkQriAvNK3CsbbSob3Y0JjWDeBtAFlpxaxa0GPS3O4YWdRhGBVvHLL0+",
+	"7mcMVhNfOHJFejVYo7E9lbMytBpXxU1I9r2y5kooQraghfLQ2IhYQ+ixVsyb0m3OaKv4R5ecfgDMRVcX",
+	"o0o5Z82QhbQhucAlJyZ4FqhKhL2crcVh9PJqdKtEwbalWpD1qJ/b98z0JNCvzHjoMr/OUBfGyFsmG0VL",
+	"DgYHz3r7+73Dwc3+8cng6GRw/J+RT0VUsZ6m+zb3TAtwNOBkcBGlbe2Su8gLQzXit7DVdg52A2JDFSHq",
+	"ay/xYv38qTCaJK3n3+0e/Nwy2mmUOaGVOVNApoS3AuI0Wdbuj99iohXG+vsEQSu4wYrKqy0MX+fFfLov",
+	"ERzdNhoKCFSPwGq+jK8RH32igGhL2M6P0/XJSNI5q6dPjWIsHWKzmqwqA5At5yfG6hqjahBuBLBdrKjE",
+	"bnn5g6kFZZJWR1wMGS3y9TClipqXMk5u3l4T+DvRfz8lo4ItRKGGBncv4UnIxsAfpFXCmYxvuRRGAwbr",
+	"1XgOJ420mp+i0KJ3jj4GP7KtXhV+txHQrGwTXmP+dqBpt3WMMxDULEE1qPJA9kVmisstmFjkDFIt5nRN",
+	"khnl07YwqGaNzkDoSTh6czAYDIzHZ8cwaHfc078rukFhXyAQ+hUinx9m6z65MYC3EzIyAc1R3Iw0Y7yu",
+	"ktkWhw8jB2g0pJaIfJiKFccnb3nlUZcSxWwiF75ocQ7oiV2JIjUllZaLFoDceO1DtMBaqDFrJWq5JXeV",
+	"wd3qy25VJtODepkfXqaHCU2WuRz6WfgSRSNB/1vSCRsqMcTcqaiOpceH1Izhi0PIbY9iB+ethPIqsVAl",
+	"xFBvJ+hzGEiGRCwzl0oaShwKDILKO/QLM338rNSNHcLYsb5Qxlpvl5KlRG+xzVKqcSGWOYSMW5Msbof5",
+	"xwmFb4p998loyfVxGDayBIyVDo1eAdqsUg3VJVru4AN24XMcT/8H/o+ciUKxYqhmlA89LENJOy57AS2e",
+	"TdH2DeH1ip8G88doqmnrlNBcii6N6euG4ktCW/IUjBNbCgffjI3Cp1+H5dlMw83h+tNGPAkf0kqGfnDH",
+	"iH3LkXs8/3ms3kjjcKU03em7W6VUFqq2Q1zN/jDXXF2cWmMo9q1V1Dq7TEowVtptBOFlJxRaPwGeIlzr",
+	"dlmRwrXil0mAp6PYVRT92Lg8Qtfq+Qb927iLMyCSxGYr1wp/ZMraMVysAvkPX8dYTChPM5um1vXKTZFh",
+	"tTB3D26wlOqCj0ilTwMdvHpHbEipkuxXGlK15L4vlziASVvbe4DPgy6uo5BWGDLdgp/SugyyVYz74VVZ",
+	"RTcoeF1MDLhQkGRuJZEr7QMWi95G3lLt5Ren3cB8G0Lh5DDsLf5HsM23NXm31I61BAUQS3Sy/xBHNht8",
+	"Extc2ecqCnxndSx8yl0/jyW0w8+gM3dB652P/QvNFhjSx+NdW0Z9jXeny2b0zPIw5OPWyXEbCuzKLXS3",
+	"S3mfVARU5XoxnB6+X+xH32ZSbaCxjDnom7cf2jAJ4HD8twKAGFSLgRKNJMwKrPtRRVdti0o6r1TP6wQl",
+	"VWbWvSnXnC7kTATDCf69psAwm4u5kTx/nzvtC91Q1VL5v91Uv91U//1uqi1cTVZt3X16ByBgEhN27Jrc",
+	"e3jKEdXTy3g3kQ1yLRxXs4CNPNM3GWcMMRpawqMPwpN5S66yHMu6sU/KuJYDYaw02OABRnJBTy1ZYKQ5",
+	"vQMsLM3zuOo6l7ZQS1pWwaB5bk5wfkoGBiJEHcxRyymRsls+onkOCYqIIDSEnimVt6H4yBm6W/wylnOa",
+	"IjJBOggg2DP4K66/4TYf9AdB/GjZPSIo/Mq4/X+3uwMEo0P8mJvk73Bn/L8gEvVNoq+LjZlq9rnPFaOm",
+	"0O3W9XA7hNo2ssytKyTELj4tcsqpMpFemudXE8DUbxPzjR7iX2oCShU0aUFUAHgHLv/MV1ddqS1IYV6Z",
+	"Kk62rGxOJWqDCLVP68kC1GRwR7funG+jsgYsYMMXUIqJ3EYATqFFehtFcWSnE51EOD6QJLDeH8GvxRaa",
+	"LrbVmG/0wq/1S5sUZtyi5mF8jINEbRy76PYE20ofKKJZbYnpcmvhsZzRFNGAUGL6tUfYgRI2etmuuoO7",
+	"rmiipE3EAaFuch3qENETfUU48KPFH8I00DEP5Qdi3NhbPhovC6lGFoalFzClGZdQIzETI1OJT4sL73Mm",
+	"wjpZ5ni5nToXq3IlauGLECjMJJFzkJm3HErs+LLJRGYFJ4tlsRCSxeBnX0pmymqa9Wv90oWC6kVFXMmT",
+	"7swOfAzuj6IDOVyFLVYhsJ0YUg/ZtCOMcE4/deRX/AkUFKih7Co6w31d6RqFCoUpmmeUiYqFsHOAM1yA",
+	"8JH1+0Kl+07Bo06WC7OzOZOyNfZUJs82i5s8aWE/7mKBnYgniFCW+G7kA802RqwiAdsUX6CsUzIyvulR",
+	"bGpEw2unRCtzYlX5jOZuy9OBmCnEVKksv1i9bRHvvWWkwT5ctuKC6WC0sANiCQZiDfpc8tHuHGT6dnDU",
+	"pKBG+OfBQsvgxFCzWCu9Co7lfrTOh13XMOZlNWSsauuSUUp6hSgXhrpJXeN7NtgQ6doWG1S7sDzCrEmO",
+	"4IobLBs7iRnSQLzE/4BbCEva222B6gWxX/3fUGXIYRauxfDB/5QtlV0l4WAWYae5alIMQ0cNbWEWAjql",
+	"YPW0Zy8H+9+WgCaWp6dEb9XadVNczUSOjQuqE3Npi52abO30cG6uOEXoCN5m94wzKUMHILMp15PNs0kg",
+	"Y6EFUXoGZY0JzbN6TBL+tHXsGR4OVALSg4YWcinUe0bTdRCvbNJpU5EstZ5oStkdHT//1qgresqr2bqC",
+	"Z3aN6Az4POCarfbYDCOJy6qEFYD07o7ZEpIdgF211h/ZWErCU+5AazPcJWdLBf+tDYtTvz+d9db1o8+v",
+	"PLhL8UD42cksbB62bUr3hiTuS/A3aKrZOmv7sXnadji33mWR9Qo2YQVDVHQzgbtiQZhmLLBct93u/GOf",
+	"JENscoXYvbbqV5WcQ1DFrTum4qV3alGbs2rnmIX3Jd/Gc04bk/pa9a4MfO+Eq/EYrqjom/ieFu+qBELF",
+	"P1unDyvu2Tp5UMfOFqkbVAvFHfjF2yoF0Erdf7+udB81VdtBVQl06pFRhUALCakYcPE/POwe3HEOrsdF",
+	"eAw9vYfT27EA5yssdlq6LTVroQqmxa61f2MTEHA+gTai62oSYwC7nS1ivly7F4eYDVfCh32IXfaQg17X",
+	"ZXVHwdBJxmlu6QcLe4KRNtQk41DK0cn+/gtLSN5fD7YmoCu7kkpZ0YPjZ51VRR10ONjuxhyOU/VAaw93",
+	"v7EFchtbEyUH9OX+ZHDU23/+OZ1o6nqvgzi307x8LLkL491yvktyVvrhyUDfudIphiiV0QJsF7dbdNH5",
+	"cn1s6jToZRcOGptRcrzN3+EpugDRSB1DjQCFJUg25k4/IhciyCZbTt34FCD7qJmkUJ2tZrynmG+DeT9n",
+	"rpTkVJW9DT4Dnb6bHekRaJCjPF96a9mNgipRgPEumXJ8UX65UUjAtn8LxNKWaiZabgr98bpZKHhPc0+w",
+	"At+nRVYwuSm3DLpyuTLQxrbHOq4GvVeqw0eDJ4athiuajADVPYqN89N1CDPQHc9BVHvAh/x4VfLlotEb",
+	"DEbYOm/SPOz5gdqzDwAAi6QQlmgmwCjuA8D99iRMe1zBTz8iATNUEaROO12McYUW/k73TYN1JFOyASVt",
+	"MseTUPSpHoSurdu46azqJPAXz47MMxscxF2E7RpveuTriBqJ2P5WST80XsJFTrnEOItpqucj0MI0u5n2",
+	"N1M1KEAmBUpBgY/VTJAJdglHsb0NxXtNAqx2Zv+9/1nk6SYeotN3VCo/affRwUSqupmzmRwa4M7+/sHh",
+	"9inSu/dz+tqdLk1wtJ4IMKX3gFBvtin0jJimttYWcAg2E+qTM1uzL+PYWBGYgxhN2WXyWjQQLbsWVud0",
+	"PDgM9mrqaDZl+kZ1paJin4RusoZEKTNOuf7y4LeIy555VikorMa1Z0kSnHs1fujC1ZnYrj5IS9F1zb71",
+	"I0CWbMWkQrXz87yKFc7d7A6wswkKAVP44LrDB2iLI1RAYjXWXyzyjKXDkAjwiiQAZoAWbXCzR1VLmFE5",
+	"Cxmq+u+VPtD+Sk6tY1TWzNYSw0Bont3VJipn9OD42cnLyYtn6eDF/osXR8nz9Nlx+OaYLCXNO8O2WZkh",
+	"BRRqtDnPZwde3keWV7PZiV2qmYOAZ/puAsNonklF71gpwvQ+meeG9R5wdoP7azrPT45P9l+eEN+P5npb",
+	"g84BvWG90DJgyQbkd3oPDqGyz7etW9pCbK504iTLyyJBCLvyFtgWaPRpAwkVIQ1ddLq/G50WLBc03Wr6",
+	"jijAhVajhuadgkb4isqnrEHSUsbsprLFwNeQ/ajPFe6V8TLLVS+r7dweU8mecbHvVYgl6M2nd4zvwjjw",
+	"QifbHO5elZAWPOPTrgzIJulIunbEl7MpzWF6S77KJDt12By46m3v1C2gCtvb7iAMY18su6O02+qJJm+R",
+	"rXdEMEjX1mMfUUFaTUdL0+/xZXqXSYPz6j8FXgf/c1gWw9r9VVs6a/s3d8KmQkW6HaGp9p1Kut52WrrN",
+	"PwqC1MraApkkP+uhUjJmUt91AGCFrnptCT2c9SuQ2SZZvIYcWTF3MAmLlgW8VC2+vFRi6/AyPmsrFRql",
+	"uyxtWZlFSF5Zo9oWOWjGFhNapKSzQgqjaSHEvEMYeMEAgDDpLYgxdGGCUMxi5bjm8Jzo+yDsCJM0SxsN",
+	"GvuHv2HGNnZ7jcNF3r+Chw6T7Eaxa/RTw1lbD0fNKWfK2Z763p9vJAGPhC3NCJh8VFCrdGsy0bflpPJx",
+	"k534sbO2Wj1Z5KTijIoJJSYOAf37TbfnrcuVCD7EpPRuNJ2rH/c5pVCfDOUmeL4eYvTBtJRuh9i7skOY",
+	"T4b9eCuFUPTkoeJf0D5uRdaLFW/zNogVlzUpVN0Jxei813UceCu3GIKIzFZ+YikoYD5+u16FDzHcYU0Y",
+	"CqF0uA+kLYGzNh2nTem4ZcHKXyB3dcy0KEsUtLP2cJF3bN0no7Kf+MgiekpXHXzI9clM2STjTBIpYjKi",
+	"fD1C72ue1xrReK3S28tAnbl226LApmOmSZ++evwu55BrwWtn5Q2xRaOaWoGS7kQsVayh2alVMfySMx2d",
+	"3815GLcsoOAqiUi1PXKurK4dwi9v7wPrdHaYqoU11GNbdR9XiaeBgKyW4AlwfTCXIwpIs7i9lPi7MrNk",
+	"B/Tb9tjJYPUuyE3QwjJJlkWxsZnVTh2sGj2ryqLQB8fPYnNrm6K9xGL9TZFjW4Yf+xkXjDik6Oe3tnqq",
+	"flafg5D7gk1Pvnibk3bA3GnpIoPfKUJHZ9iEBn9w9Va2boCyJbCu5cJu+/rPWLCm7eeJYeTQ7wan3Ktk",
+	"b4UeRPne098DLYG1fVEJ0YO2sa0jyuUCYXu9OUsz2jOwwU17twm0GPodRFTPrwLUPuk55ese1uaSLY+B",
+	"Ft7yGyCpOdSU3w0WGZKY7xlNszD0+aaBAv7CEGBXIdnUnMdeGba+/NpDhoOiql9GFdtVGDbx7DYHnQFr",
+	"R+JuezHWiTfuRn8DvWjzw/hsoFIf9DI9HhzWO6CE4Lct3IkPt6DCN2Jf6znjHWGZemGCjLvENAdDNCW3",
+	"0boVeeoCMTFZLmxaiktidJULTDjtZiVu+TzjS8VcViSayNKUyjDZIcAt2jCasJUrZe8UVq0l53Rhv4Co",
+	"HsGZDGWvTYqQtwEwv2g6OG0cZ2KCnoi5e0JHsLGGugNjwia+VFllEA/i/XYdMFyxYn+rghUhLbi7LEa4",
+	"5/NPg/gwPth1joefMcd6voc+X78/kNvoMDsAbYd1PetWtrkqWuyA5ylTRLE8l8bvZHra12Uin2TTMKXZ",
+	"EJrrV5PVCtVE20TCQjjSN0qSmdYPMdm8LFLvuaNMzbR6fXez2t6g9+n5nxcH/z/9Ltw0MJ+0m+iZjQ6V",
+	"7G78DJWxVLEMGuIbAEm2FMrTMeE9K2Sre9P8iC0zYG+qI+/3B/3BxoA76BR2nNiSRVkAHjY0TJoVo7IV",
+	"olD1CXvJc02anDGatva7Mz+W9oK+aEyzOm3fNHvVoVXXQ+uvndVvKogIHEZ/Vmt3BUmoZM1+YPar2zSU",
+	"3TbRsCW58MvkEMaRXOgN3NAzzrW19zPQC7FKEUyIgbixuGfNTnKf0TzDZSiaucWOIkIE2FWuyhUr8mtV",
+	"lQn5zSJfmWor7bUJ5QTRtSeGOe2gsJq8HFit01zhFhjtgSr2t5GJODYdNk+U1fZ3Kn3mzr/TgO/6lgHB",
+	"BDFIzjzxziLenGvThavxGsWVamvAvVNkE9VdycWBWAxkZbwmaTYBM1qVNzZ5DThSJH6M2afCFQ7ibIXB",
+	"Wz0XkecsJWK5pUfatU/ZpixiiTZ68LqshItd2HWpsmISxvVFwcrsA0g89XPqQYOf6D86hR8tsqwgWSpP",
+	"vSgCfOqW18IHvmsYhoAvokeKfLBIoTmbi2JtZtMsilZvIlAqWSF9SatHYaUGdRhUQjbYjE5BMLf91oaj",
+	"VSxDKrXIWRf6AWuOCEx90fZNKlw0E7roWePIcwA6XxF0m71nxbqRPv2TyT9CEKtpa1iYVOJWb7KebC0P",
+	"wLy1tbnaMmhYqmgFrwvJ49HE06uD6EjYKNREwUqG+woqZKk9ehsUd/ZYio2UC4vQcgEtclSU2kklKtgU",
+	"pndZe/sx96l6XmHB0mzrBmgoFGBx+q2PqPLhX4dtNflgAu/1CyQVTNqWUtKKmAzr8jQxX5rfuEBPOPTd",
+	"JGfWgTNeKsIFu8+wm0rOlC2nI2/5PeWZnNlycKasBog7/IWlfj0gzOyr91koPx4GBz+2f9jWfrVtM0Wq",
+	"7brQZ515pPJl+3aNbN4zdH6tB6zbyq3V9gS6dj1Ffy9ghF36e12DU+viPthfTrMhu2cmV9J6wLDLsrOl",
+	"OD5CEGJkGdbEfWJXHz2liuIdAUSif/1GknuaLzuw1rtCpuVdtliEwLCuBbIjSlQATKMK7F5dzW2GVZV1",
+	"qQzYFPDhLs41yrN5pqrFd/YPukB+QaSM9GycTqHvdOFQxdSy+FnQj2TLk9mql6akmY+d90sBhlrMd7Wo",
+	"10qBCUvWsAnFkp04MM++Hv4oxF9lKbiuunWtw0Cfb4tHztlE/THMxKHtaaaV+MO1VcmjZZG8/YFVfzSP",
+	"fyOJA/dVJvm8y6bf35Bj1fC0s4VfQC+2Z/QxSBoZzTsuyPqs/frhKXC1Jv9VJllsoYXY2avc8q4CwtgC",
+	"zH08oXPWJ5cIpAHjWuQoJIxwtFIDExkRWxoocGerpnrAkHLfA053mgaLZ743UJ4qAMah9Y0zIbg3Bur1",
+	"SCzyV+sPkectupYosmnGqSnsB3c42FLgYZjQgmAg2FSGdHVhq1nVn9Oy3u3qsNXFf1PabDudw8uD452n",
+	"Y83rpK1AhCN3mA8+XhqhaiVMeWwTiwKQxARCljyYG/RLVII5j19UQMGhPi+2N43+1WKWt6+NmdH83C0w",
+	"6OSx3oW2Uygb5ZTdc6TZhqoHc/dEFru2rSkB2DR48i92J0SUagHbs3LgQP4WW70mY6GwYmktxnXwGZyQ",
+	"C5oOsbNeYBacaDE/N56lVRsz0DS14c4S4/CNBCyyQStXnL5Vvj+95ZxNqcruWVy2NVJQv3pF18assMgc",
+	"Kch8mcxKIWwgzqapFyRwBOtH9wb9QbiCdLPdPr3fXmL7uNtWSWHEejXN/8XOp9UVI2q2yNSbgVTTAIRz",
+	"9qSpPTUlwVC1z9kBRguJYXtd2DOIze1ZlZHl3dWqdXgSp525hMN+WyMJ9YHyCI2odVl7de99FyJ+Xsdg",
+	"fsaBV7I1Qi5NaIrg+h+FtL/NrcAefAm/eRi9Vaf6H4LXOptR5Ylqx8mVLma1qZWt4zoJyk3P35Gym2GA",
+	"DPQXMj4JFBH1axlrVXGu5YZkxX2W2Kit7xJAT2St1bQm0hPbUbCwOAUjqeDRmanz/sdbfsv9pOES1uCy",
+	"IGJAxiBw5ve/PxgMfv/7aitLa+poQVoHc97y340gMyuBQt575vc//CyhG26tziEGa1gdWqmPcYRAzNGJ",
+	"nvGvNtf7V/Rw/HrLf+31evB/+tejwYD8imVXtTZtgIH/dn11eULGawUI9RlWLIgJNYa3IQK1yhJoIQSg",
+	"M/Ljzevei5hwfdPwKUkZW2AxVE6eHREz2hH5Vct4uUxmZEHVDDDQlfJd9eoNEH2w6RHmK8dmzvoLWOQZ",
+	"ttfAwxGNaEK0ozOsEpFnUmF0y3xk/7C2cMDhlRP+c/adSYWnnOyTH7LvTMWNMVXJDKdtyl1pFjKVpOzH",
+	"7QwBtEc0TQN4oax5ana6cuTmqE3+vS16Qyh5JbhiXPUueCJS/QEc5eCgtgSoU2qKuSC680QzAdCHnoM+",
+	"QmuoGi+TVhi8k3Uwi0Z1VhzzeKC3jSKov8DksIqXNM1wdH3tIx+VEcZqDXLjSRT6v8QCdu6WX5ruwWJC",
+	"5lmeZxYmhenhIE6l5mrJLAsg4HU0nMtRn5xV1mHay2CyoYD0S9dixpZQ5ss8799CM0EJRMJS0/Jx1HCg",
+	"jcCxOmb6pMGLc0JUvbLyCGXsqKUl7SVMWq/OAJv1whIqWU/qkbTu1CdnJqtFjwbF08zDqAjlWcK4hIvE",
+	"QAfPFjSZsd4BeOGXRR6dRDOlFvJkb2+1WvUp/NwXxXTPvCv33r55dXF5fQHvlJBiK1NDMSMIenC6yKKT",
+	"6LA/6B9ipbEZXJp7+v9NWTDKvqBTZu8UzYuyZuhbB58XND1Fb1JKyoYjCpRQSWDvwaJHLy3gRvouJJMJ",
+	"/kabN98z9UpwKXIMKMiF4KbE1sFgYJBNylgqin1SezM1Bw8HmjsBReDmh7fVO+92ORgcJv+UigTYW38A",
+	"/hRSqx7iYHx+immTrupX2AJz09+7Akit/ppczue0WLu6g7BULDVj88QgNkGnEty+C8bR27uXikS2npad",
+	"1qM3/1yP8j9+5yEwY3IxQFAvsAdqYNvz7J79rZ1LUGk4GAy8ILQFLtskN2wCdGo4BbReK91Yjvijxjm4",
+	"qtAbz6J+EVWPpMsz4MYI7DZ2cjA1pB+74W9kdV/0V/8Y3u65tkM6CN0gTjQBElTl4d7NOLlaMP4Dvu3V",
+	"gbCZEzRJmDXngxtuXt1tv/XEzYx7ekpd7KDp15+jt4Qql/wzubh6HdTIge0WOc34poHeFUIrVWzZMY65",
+	"M4bjZZanQ62r/2Iuj//vFi+P2+ghUH69hTfNPjyeWuwGaZlYriNMLuZqw5oTXcJRH2BBE0Vo7RoDWWgL",
+	"NoTuInhtN7Kws2k7IU0GZ+/eELiONe3+x1ldVJqFnRB7ZW91BlaoPbGMDO+9QyLhMvtW+ATP4BKqx6oq",
+	"zh46fEBYyrcZMHuSsDRTotBX1yJn2qCBvOoZS+6kq6kSPDOslnCNe7/TueFC/tCUouGaf4jhqatNoMvj",
+	"6LV2iFZZc9CJh6DVHIBEmK89hcrhTS9Q6yN80mgHtJ6tti1c7zljHWB40f5tttSKIoZuHMCKNqPmgJbA",
+	"BnV38OaSw9hlOJbe8mZQXa+Co/Xo9gIMNej16UfqXVkoKD0gHYIANfQGKZUZSl/wGi4HCd/D9fynhxgq",
+	"uLUP73sgtp+Ga9/QNQuvFwNWTX0sSZ4LJhs9H9wYLUrC/b6pOqTHXIhQd6crzlxZY+ONzXjsCoEhLmqp",
+	"ND1a/7GrrprMaDFladnXBptWTeoFQaALGBfqlte6FAFQwtr2NmcWXRMhQjvHtaDHjUn1ncAmGhuoy0gW",
+	"zCuCpcJhu611VSlteB+cACBd5R1LMWd+JSyoUtuONF8yz68K8WhbDtFP426rgW5LCJpigAWb04xnfAoQ",
+	"+RcQKKwktkcHJRb35Hhw+AABETzPciGUvLu6vkHepbxMtE/W5I6tgZUB3RpcwUH7bGdUDr2PDe/Y2gp1",
+	"txA9cuTKx0cnkS0tVF/dMXQB0LS9Fbed2ZTmqqdVj/7wBWVNCZppUSC63KTA7Uc4m25OvxRK3zP4/NHm",
+	"539EJ0y18fXR/uHmN2+EeAt5uPDC8TZDuczcH1ia0Rt9AeuXDw62WtdfIFH30WIPkd0rr7PYxOQN1sSW",
+	"JwENmLUmA/fAr9kuCS8AjmZloEQVyoTLTF9Hv4iwjaLZqxVcB1mgXYj1/Z8QSs4d2YjillNiaiGg47Vs",
+	"Aue3oEXfszDZAuCTReCFX43/iudr5widFKBD6mePDg76xEaRbrkJhaCD18FziDTgef2/MZHCxEVseX9A",
+	"IzrYF7Qss5OTNEvDUhwcyu1C/Ds4i10l+U4iA4f4ynIDBjXuzZDs0NetCZIABtyjOUh0MvlbnyM//udL",
+	"AcERo1hlfNeaeYMEcJnULbavkCwM0kKoil+/NrY+QsMT+/FgMHCuRCiPS1wzC/YJPBHMtY2mc8Gnt1zz",
+	"1olzcK1cGksa4pq3mV+lN44WVDO5gjTBlqJ45SN7V5PKjbHV81696w1Pv83mGdYc+WJsVS1SvOFORtX/",
+	"61KoPh+fTFLvrEqipGmAJPcQNdxKmdfghO4BKgLBxl7nYOhIbjRTU6QEvoY1750VZ+kZE4rgN6t+B3DK",
+	"QJs20CQmxMNAWyJ3eOU+eQ0uCrj+QhtQ1rqJ3eVgYMHAWByTjuByAnGIi2nWKoAG7dj21pRjSgTnLFHe",
+	"OkdvqVQ9mGnvzfnI69hVLh8TFm+5eRvtl6mABr2OrwumhwO/C3zcsukYUZQiF5xgPBRdqPvHRCJ+wCCm",
+	"M05klkOhITdvaPSrSuMd8kb1NaBf1hoHmPgTm55gZw0hUnutDgbmhGVITOBJ/YMLirg1p08AbXq5U/UD",
+	"pFibpx5O8wmHUElWrFa4DI2VTA/21yWDPBVblcSMBEgezw1pZEFL7l9zDZqVsrRSdYOVDINNOhg/JeNC",
+	"rKTWF2GlmFKsbwLJ8vt6eYF9ejA+THpH2viDuWPIv5x8hdorC/B6Kjw7ajpFP24XuYIV9Er5tJ2w9lMm",
+	"2hx1mCjxWXLa+HQ2vYCzeLRgfw0hXePRsCLNon2pKYbfIeSrWcEdqkcQFmIgAJ9oovK1tTm8pz1VRUsJ",
+	"LAcIOj0di6UyjruyKAP5HVW3HCUJ6CyOXpVixbdxyIBxicqtaom3xl0Fzitwmlxqcv6iCkQp1vSU2zWI",
+	"cil/TyUirW7pZtra+6W0Bh+6g99IXWW1d2PGuqzszOXLxSQRIu+lYsVjYnCMKIENNEbfbKA+IGJLlIAe",
+	"TYK3HGlwzTBEap1rJpmtLMdswHcix8swg5t+tDeyxMiNOQsa0IIViRZKjCciZenJLR81NsO6rv714HVC",
+	"F2pZsJFNP/G8kiP72J59qMW5fe5XQ9uNvMtXkcTjf0CG2MgM6/4j/VNflYmuZ2JV61a4OwvtiUqbt5yF",
+	"cK3nRo/TiqHpvkTXEvwnWmU8GAzicCHxphSdKNdX7qucucmRabucXYGGCsO4LKISHPe1KWPLu1/dQK3/",
+	"x5LSBQZYHRJwzCbCNMew6PIy5uLS5R8nIT7G0WKpQjjtPJW13usI+zUFIKgznOrtzmyLCBM/ymniDD5a",
+	"5Jnp0U9qvchuud9Lj0rzezpqaUyGzwVbk4U6k5GygWGMyF3K01u+mq1N4rNYcYAYfn9xQzp5ddQnCDos",
+	"s9zKu8Vkc3Bms+PwD5AgZ2n4lu8WhrpmVW793FgUtl0Lh6LKBmnuzDn7pIg2+k0pPj+KU2uEZ9vWYa12",
+	"19/NtnML9mHbISZTbfX31SMzjxZiqOJWRdhvwZq/g4C9VmJBRGFUUV+OmEhF8A4vha25xo2HtT20c2Pr",
+	"rgCTQ1EoFxYa9cl1RTQZ/AzlU+aJqw4R0RAQF2Y+XzS88bX5DhbF4c1NDlhfrZ/QPEcAgLU0bEa2SU/L",
+	"GQUPXKZ+48QnU4INBWLcFA9ibBMT0rjM3h+viZcgH1aS/Y7wYfaqtwsPNsGPtelWCVpe28bQZMJY6kFI",
+	"Tgn057Y9D8rfb7kxQ/vkmmlDlFupYXx/oiBSnJqitvsDIqHMrPW4khktTHUOE4ObZvdMlpE4v70HGp+3",
+	"vBLLtUtZYfaVcUdzxlIosAq4yRwrQ/mZIPUuHeSsIyHollcygnzTGZEdZGSASyOMTVt3slyIDFulQLaQ",
+	"3DEw+x7W5jrGfxnhZT6PY31tEWYGx/DsRsWhRhFefzWkgt+itDWhg4dqEjxdM3eOndy5cNdDR5y2LFgY",
+	"BrUraYt1xQ1fqXVpxV6yVqg6VnkThersteCbr20dxC9GnK4KYytVLmWzauKTeEtUW1VG2zlWYFl068YI",
+	"XBVQc7i4t0ZvqGy3/tXzW7u8EtdAse+Su/pgB5sxGqkk4N82XsRFIaYFnZsjhMz6estwEysxpNaM3Ljv",
+	"LZhYGFi1EsLSby7E3WmjeXylo7xRFiuD0TQw1DkYojhzl8VUIVLvG1bNbX7mT4zmahbbTIIyod9i98tq",
+	"1+W3ePTw8eH/BgAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

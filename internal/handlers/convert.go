@@ -3,6 +3,7 @@ package handlers
 import (
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/trial"
 )
 
 // fallbackBurst is what a client's own bucket holds in tokens while it acts
@@ -82,7 +83,7 @@ func override(o *decide.Override) *gen.Override {
 }
 
 func policy(p *decide.Policy) gen.Policy {
-	return gen.Policy{
+	model := gen.Policy{
 		Name: p.Name, Preset: said(p.Preset), Description: said(p.Description), Owner: said(p.Owner),
 		MaxAttempts:      p.MaxAttempts,
 		Backoff:          backoff(&p.Backoff[decide.Plain]),
@@ -97,7 +98,52 @@ func policy(p *decide.Policy) gen.Policy {
 		Breaker:          breakerRule(&p.Breaker),
 		CoolDown:         p.CoolDown.String(),
 		OnStoreFailure:   p.OnStoreFailure.String(),
+		Mode:             "enforce",
 	}
+	if p.Shadow {
+		model.Mode = "shadow"
+	}
+	if p.Headroom > 0 {
+		headroom := tokens(p.Headroom)
+		model.Headroom = &headroom
+	}
+	if p.Candidate != nil {
+		candidate := policy(p.Candidate)
+		model.Candidate = &candidate
+	}
+	return model
+}
+
+// shadowCounts are counts by reason, absent where there are none.
+func shadowCounts(counts map[decide.Reason]int64) *map[string]int64 {
+	if len(counts) == 0 {
+		return nil
+	}
+	words := make(map[string]int64, len(counts))
+	for reason, n := range counts {
+		words[reason.String()] = n
+	}
+	return &words
+}
+
+// trialModel is what a candidate would have done, and the state of its own bucket.
+func trialModel(c *trial.Counts, state *decide.State) *gen.Trial {
+	model := &gen.Trial{
+		Judged: c.Judged, Different: c.Different, EnforcedRetries: c.EnforcedRetries, CandidateRetries: c.CandidateRetries,
+		Calls: c.Calls, Saved: c.Saved, Added: c.Added, Differences: []gen.TrialDifference{},
+		Budget: budget(&state.Budget), Breaker: state.Breaker.String(),
+	}
+	if !c.Since.IsZero() {
+		since := c.Since.UTC()
+		model.Since = &since
+	}
+	if share, ok := c.LoadChange(); ok {
+		model.LoadChange = &share
+	}
+	for _, pair := range c.Differences() {
+		model.Differences = append(model.Differences, gen.TrialDifference{Enforced: pair.Enforced.String(), Candidate: pair.Candidate.String(), Attempts: c.Pairs[pair]})
+	}
+	return model
 }
 
 func retryAfterRule(r *decide.RetryAfter) gen.RetryAfterRule {

@@ -53,10 +53,17 @@ func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
 	return &x.draft.attempt, x.reader.end()
 }
 
-// count keeps what was decided, for /metrics, /v1/dependencies and /v1/decisions.
+// count keeps what was decided, for /metrics, /v1/dependencies, /v1/decisions and
+// whoever else wants it.
 func (s *server) count(a *decide.Attempt, d *decide.Decision) {
 	now := s.Now()
 	s.tally.count(d, now)
 	s.metrics.decided(d)
 	s.ring.add(now, a, d)
+	if s.Trials != nil {
+		s.Trials.Shadowed(d)
+	}
+	if s.Decided != nil {
+		s.Decided(now, a, d)
+	}
 }

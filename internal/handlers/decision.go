@@ -44,7 +44,12 @@ func appendDecisionMembers(b []byte, d *decide.Decision) []byte {
 	b = append(b, d.Breaker.String()...)
 	b = append(b, `","degraded":`...)
 	b = strconv.AppendBool(b, d.Degraded)
-	return appendHints(b, d.Hints)
+	b = appendHints(b, d.Hints)
+	if !d.ShadowReason.Retry() {
+		b = append(b, `,"shadow_reason":"`...)
+		b = append(append(b, d.ShadowReason.String()...), '"')
+	}
+	return b
 }
 
 // appendMillis writes a member that may be absent.

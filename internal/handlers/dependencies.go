@@ -57,7 +57,7 @@ func (s *server) dependency(ctx context.Context, name, caller string) (gen.Depen
 		return gen.Dependency{}, err
 	}
 	state := s.Fleet.State(ctx, bucket, p, caller)
-	return gen.Dependency{
+	model := gen.Dependency{
 		Dependency: name,
 		Policy:     policy(p),
 		Budget:     budget(&state.Budget),
@@ -66,7 +66,16 @@ func (s *server) dependency(ctx context.Context, name, caller string) (gen.Depen
 		Override:   override(&state.Override),
 		Degraded:   state.Degraded,
 		Counts:     s.tally.of(name),
-	}, nil
+	}
+	if s.Trials != nil {
+		counts, _ := s.Trials.Of(name)
+		model.Shadow = shadowCounts(counts.Shadow)
+		if p.Candidate != nil {
+			own := s.Fleet.State(ctx, decide.CandidateBucket(bucket), p.Candidate, caller)
+			model.Candidate = trialModel(&counts, &own)
+		}
+	}
+	return model, nil
 }
 
 // asTyped serves names with a slash that is not percent-encoded, as people type

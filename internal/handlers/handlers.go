@@ -25,6 +25,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/trial"
 )
 
 // Decider answers failed attempts; [decide.Decider] is the one.
@@ -93,6 +94,12 @@ type PoliciesStatus struct {
 	Refused string
 	// RefusedAt is when.
 	RefusedAt time.Time
+	// ReloadedAt is when the file was read last after the start, zero where it
+	// never was; Taken and Refusals count what became of it.
+	ReloadedAt      time.Time
+	Taken, Refusals int64
+	// Warnings is how much of what the policies say is legal and unwise.
+	Warnings int
 }
 
 // StoreStatus tells of the store of the fleet's state.
@@ -124,6 +131,11 @@ type Config struct {
 	Stopping <-chan struct{}
 	// Console is the page for operators, and below /console/ what it loads. nil: 404.
 	Console http.Handler
+	// Trials tells what candidates and rules in shadow would have done. nil: nothing.
+	Trials *trial.Book
+	// Decided hears of every decision, on the path of the request: it must not wait
+	// for anything, and what it is given is good until it returns. nil: nobody does.
+	Decided func(at time.Time, a *decide.Attempt, d *decide.Decision)
 	// Metrics is where the handlers register their metrics, and what /metrics
 	// shows. nil: a registry of their own.
 	Metrics *prometheus.Registry

@@ -45,6 +45,12 @@ func (s *server) report(ctx context.Context, in *report, i int) gen.DependencySt
 	o.Policy, o.Bucket, o.Caller, o.ReportID = policy, bucket, in.caller, in.id
 	state := s.Fleet.Report(ctx, &o)
 	s.metrics.reported(labelOf(dependency, policy.Name), &o)
+	if s.Trials != nil {
+		s.Trials.Reported(dependency, &o)
+	}
+	if policy.Shadow { // nobody may stop a call for what is not enforced
+		state.Breaker = min(state.Breaker, decide.BreakerClosed)
+	}
 	return dependencyState(dependency, policy, &state)
 }
 

@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -24,12 +25,29 @@ func (s *server) statusModel(now *Status) gen.Status {
 	return gen.Status{
 		Version:   s.Version,
 		StartedAt: now.StartedAt.UTC(),
-		Policies:  gen.PoliciesStatus{Hash: now.Policies.Hash, AppliedAt: now.Policies.AppliedAt.UTC(), Source: now.Policies.Source},
+		Policies:  policiesModel(&now.Policies),
 		Store: gen.StoreStatus{Kind: now.Store.Kind, State: now.Store.state(), Since: now.Store.Since.UTC(), Means: now.Store.Means,
 			MaxmemoryPolicy: said(now.Store.MaxmemoryPolicy)},
 		Replicas: replicas(now.Replicas),
 		Drift:    now.drift(),
 	}
+}
+
+func policiesModel(p *PoliciesStatus) gen.PoliciesStatus {
+	return gen.PoliciesStatus{
+		Hash: p.Hash, AppliedAt: p.AppliedAt.UTC(), Source: p.Source,
+		ReloadedAt: instant(p.ReloadedAt), Taken: p.Taken, Refusals: p.Refusals,
+		Refused: said(p.Refused), RefusedAt: instant(p.RefusedAt), Warnings: int64(p.Warnings),
+	}
+}
+
+// instant is a time that may be zero, and then is absent.
+func instant(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.UTC()
+	return &at
 }
 
 func replicas(all []Replica) []gen.Replica {

@@ -214,6 +214,27 @@ func (c *Counts) clone() Counts {
 	return copied
 }
 
+// Add adds another dependency's counts.
+func (c *Counts) Add(other *Counts) {
+	if c.Since.IsZero() || !other.Since.IsZero() && other.Since.Before(c.Since) {
+		c.Since = other.Since
+	}
+	c.Judged, c.Different, c.Calls = c.Judged+other.Judged, c.Different+other.Different, c.Calls+other.Calls
+	c.EnforcedRetries, c.CandidateRetries = c.EnforcedRetries+other.EnforcedRetries, c.CandidateRetries+other.CandidateRetries
+	c.Saved, c.Added = c.Saved+other.Saved, c.Added+other.Added
+	c.Pairs, c.Shadow = addTo(c.Pairs, other.Pairs), addTo(c.Shadow, other.Shadow)
+}
+
+func addTo[K comparable](sum, more map[K]int64) map[K]int64 {
+	for k, n := range more {
+		if sum == nil {
+			sum = map[K]int64{}
+		}
+		sum[k] += n
+	}
+	return sum
+}
+
 func one(yes bool) int64 {
 	if yes {
 		return 1

@@ -276,6 +276,39 @@ type Backoff struct {
 	Strategy string `json:"strategy"`
 }
 
+// BreakerRule When the breaker opens and how it closes.
+type BreakerRule struct {
+	// FailureRatio The share of failures that opens it.
+	//
+	// Example: 0.5
+	FailureRatio *float64 `json:"failure_ratio,omitempty"`
+
+	// MinAttempts It opens only over so many attempts.
+	//
+	// Example: 20
+	MinAttempts *int64 `json:"min_attempts,omitempty"`
+
+	// Mode What an open breaker stops. The other members are absent where it is off.
+	//
+	// Example: retries
+	Mode string `json:"mode"`
+
+	// OpenForMs How long it stays open, in ms.
+	//
+	// Example: 5000
+	OpenForMs *int64 `json:"open_for_ms,omitempty"`
+
+	// Probes How many attempts are let through at once while it is half open.
+	//
+	// Example: 1
+	Probes *int64 `json:"probes,omitempty"`
+
+	// WindowMs Over which time is counted, in ms.
+	//
+	// Example: 10000
+	WindowMs *int64 `json:"window_ms,omitempty"`
+}
+
 // BreakerState The state of the dependency's breaker. `off`, its policy has none.
 //
 // Example: closed
@@ -302,6 +335,44 @@ type Budget struct {
 	//
 	// Example: 9.1
 	Tokens float64 `json:"tokens"`
+}
+
+// BudgetRule The shared bucket of retries; absent where the policy has none.
+type BudgetRule struct {
+	// CallerShare What a caller's own success adds to its own share, in tokens; 0, there are no shares.
+	//
+	// Example: 0
+	CallerShare float64 `json:"caller_share"`
+
+	// Capacity What the bucket holds at least, in tokens.
+	//
+	// Example: 10
+	Capacity float64 `json:"capacity"`
+
+	// CapacitySeconds The bucket holds what so many seconds of deposits bring, where that is more.
+	//
+	// Example: 1
+	CapacitySeconds float64 `json:"capacity_seconds"`
+
+	// Cost What a retry costs by the kind of the failure, in tokens.
+	//
+	// Example: {"default":1,"throttle":1,"timeout":2}
+	Cost map[string]float64 `json:"cost"`
+
+	// DepositOn What deposits.
+	//
+	// Example: success
+	DepositOn string `json:"deposit_on"`
+
+	// MinPerSecond What time alone adds, in tokens per second.
+	//
+	// Example: 0.1
+	MinPerSecond float64 `json:"min_per_second"`
+
+	// Ratio What each deposit adds, in tokens.
+	//
+	// Example: 0.1
+	Ratio float64 `json:"ratio"`
 }
 
 // Decision What to do after a failed attempt.
@@ -388,6 +459,11 @@ type Decision struct {
 	//
 	// Example: 2000
 	ServerDelayMs *int64 `json:"server_delay_ms,omitempty"`
+
+	// ShadowReason On a retry under a rule in shadow, the reason for which an enforced rule would have given up; absent where it would not have.
+	//
+	// Example: budget_exhausted
+	ShadowReason *string `json:"shadow_reason,omitempty"`
 }
 
 // DecisionWord Whether to retry. There will be no third word.
@@ -567,6 +643,95 @@ type Override struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
+// Policy A rule of the policy file with everything that it has from its preset.
+type Policy struct {
+	// Backoff The policy's own wait before a retry. The window before retry n is min(cap, base times multiplier to the power n-1).
+	Backoff Backoff `json:"backoff"`
+
+	// BackoffThrottle The policy's own wait before a retry. The window before retry n is min(cap, base times multiplier to the power n-1).
+	BackoffThrottle *Backoff `json:"backoff_throttle,omitempty"`
+
+	// BackoffTimeout The policy's own wait before a retry. The window before retry n is min(cap, base times multiplier to the power n-1).
+	BackoffTimeout *Backoff `json:"backoff_timeout,omitempty"`
+
+	// Breaker When the breaker opens and how it closes.
+	Breaker BreakerRule `json:"breaker"`
+
+	// Budget The shared bucket of retries; absent where the policy has none.
+	Budget *BudgetRule `json:"budget,omitempty"`
+
+	// Candidate The rule that is judged beside this one; absent where there is none.
+	Candidate *Policy `json:"candidate,omitempty"`
+
+	// CoolDown For whom a server's wait holds.
+	//
+	// Example: auto
+	CoolDown string `json:"cool_down"`
+
+	// Description The operator's own words.
+	//
+	// Example: card payments
+	Description *string `json:"description,omitempty"`
+
+	// Headroom What the dependency can serve, as a multiple of its normal load; absent where nobody said it.
+	//
+	// Example: 1.3
+	Headroom *float64 `json:"headroom,omitempty"`
+
+	// MaxAttempts How often a call is made at most, the first time included.
+	//
+	// Example: 4
+	MaxAttempts int64 `json:"max_attempts"`
+
+	// MinAttemptMs The least time in which another attempt can succeed, in ms.
+	//
+	// Example: 200
+	MinAttemptMs int64 `json:"min_attempt_ms"`
+
+	// Mode `shadow`, what the fleet's state refuses is granted and counted; an operator's pause holds all the same.
+	//
+	// Example: enforce
+	Mode string `json:"mode"`
+
+	// Name The name of the rule: a dependency, a pattern or default.
+	//
+	// Example: payments
+	Name string `json:"name"`
+
+	// OnStoreFailure What answers while the fleet's state is out of reach.
+	//
+	// Example: local
+	OnStoreFailure string `json:"on_store_failure"`
+
+	// OnlyFirstInbound Whether nobody retries below somebody else's second attempt.
+	//
+	// Example: false
+	OnlyFirstInbound bool `json:"only_first_inbound"`
+
+	// Owner Who owns the dependency.
+	//
+	// Example: team-payments
+	Owner *string `json:"owner,omitempty"`
+
+	// Preset The preset that the rule was written over.
+	//
+	// Example: standard
+	Preset *string `json:"preset,omitempty"`
+
+	// Repeat The methods that may repeat a failure that may have been acted on without a key. `idempotent` stands for those that RFC 9110 defines so, `any` for all.
+	//
+	// Example: ["idempotent"]
+	Repeat []string `json:"repeat"`
+
+	// RetryAfter How the server's wait is honoured.
+	RetryAfter RetryAfterRule `json:"retry_after"`
+
+	// RetryLayer The callers that retry; empty, all of them.
+	//
+	// Example: ["checkout"]
+	RetryLayer []string `json:"retry_layer"`
+}
+
 // Problem A problem document (RFC 9457).
 type Problem struct {
 	// Detail One English sentence on this occurrence.
@@ -593,6 +758,24 @@ type Problem struct {
 	//
 	// Example: urn:decider:problem:not-valid
 	Type string `json:"type"`
+}
+
+// RetryAfterRule How the server's wait is honoured.
+type RetryAfterRule struct {
+	// Headers The headers that are read, in this order.
+	//
+	// Example: ["retry-after"]
+	Headers []string `json:"headers"`
+
+	// MaxMs The longest wait that is honoured, in ms.
+	//
+	// Example: 60000
+	MaxMs int64 `json:"max_ms"`
+
+	// Spread The share of the wait by which a crowd is spread above it.
+	//
+	// Example: 0.1
+	Spread float64 `json:"spread"`
 }
 
 // DependencyName defines model for DependencyName.
