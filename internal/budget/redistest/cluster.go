@@ -3,6 +3,7 @@ package redistest
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,12 +39,12 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		}
 	}
 	c.URL = c.Nodes[0].URL[:strings.LastIndex(c.Nodes[0].URL, "/")] + "?" + addresses.Encode()
-	c.waitUntilWell(t)
+	c.WaitUntilWell(t)
 	return c
 }
 
-// waitUntilWell waits until each node knows the others and all slots are served.
-func (c *Cluster) waitUntilWell(t testing.TB) {
+// WaitUntilWell waits until each node knows the others and all slots are served.
+func (c *Cluster) WaitUntilWell(t testing.TB) {
 	t.Helper()
 	for _, node := range c.Nodes {
 		waitFor(t, "a node of the cluster", func() (string, bool) {
@@ -64,6 +65,11 @@ func (c *Cluster) Owner(t testing.TB, key string) (node *Server, slot int) {
 	}
 	t.Fatalf("nobody has slot %d", slot)
 	return nil, 0
+}
+
+// First is the first of a node's slots.
+func (c *Cluster) First(node *Server) (slot int) {
+	return slices.Index(c.Nodes, node) * slots / 3
 }
 
 // waitFor waits until what is asked for has come, or fails with what was last seen.

@@ -87,6 +87,12 @@ func (s *Server) Restart(t testing.TB) {
 	t.Fatalf("redis-server on %s does not answer: %s", s.Addr, log)
 }
 
+// Host and Port are the two parts of Addr.
+func (s *Server) Host() string { return "127.0.0.1" }
+
+// Port is the port that the server listens on.
+func (s *Server) Port() int { return s.port }
+
 func (s *Server) argument(name string) string {
 	for i, a := range s.args {
 		if a == name {

@@ -55,7 +55,7 @@ func startSentinel(t testing.TB, primary int) *Server {
 	port, dir := FreePort(t), t.TempDir()
 	config := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nlogfile redis.log\nsentinel monitor %[3]s 127.0.0.1 %[4]d 2\n"+
-		"sentinel down-after-milliseconds %[3]s 500\nsentinel failover-timeout %[3]s 2000\nsentinel parallel-syncs %[3]s 1\n", port, dir, watched, primary)
+		"sentinel down-after-milliseconds %[3]s 1000\nsentinel failover-timeout %[3]s 2000\nsentinel parallel-syncs %[3]s 1\n", port, dir, watched, primary)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -80,11 +80,17 @@ func (s *Server) sentinelKnows(t testing.TB) map[string]string {
 	return known
 }
 
-// FailOver kills the primary and waits until the replica is one that accepts
-// writes; it returns when that was.
+// FailOver kills the primary and waits until its replica is the primary that the
+// sentinels name: before that no client can know. It returns when that was.
 func (s *Sentinel) FailOver(t testing.TB) time.Time {
 	t.Helper()
 	s.Primary.Kill()
+	for _, watcher := range s.Sentinels {
+		waitFor(t, "the new primary", func() (string, bool) {
+			named := watcher.Do(t, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", watched)
+			return fmt.Sprint(named), fmt.Sprint(named) == fmt.Sprintf("[%s %d]", s.Replica.Host(), s.Replica.Port())
+		})
+	}
 	waitFor(t, "the new primary", func() (string, bool) {
 		role := s.Replica.Do(t, "ROLE").([]any)
 		return fmt.Sprint(role), role[0] == "master"
