@@ -63,6 +63,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return errors.Join(err, listener.Close())
 	}
 	log.Info("decider answers", "address", "http://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store())
+	policies.LogWarnings(log)
 	go policies.Watch(ctx, hangups(ctx), log)
 	return c.serve(ctx, a, listener, log)
 }
@@ -111,6 +112,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 		Handler: a.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	server.RegisterOnShutdown(func() { close(a.draining) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -170,5 +171,13 @@ func (l *Live) reloadAndLog(log *slog.Logger) {
 	log.Info("policy file applied", "file", l.file, "config", l.Set().Hash(), "changes", len(changes))
 	for _, c := range changes {
 		log.Info("policy changed", "change", c.String())
+	}
+	l.LogWarnings(log)
+}
+
+// LogWarnings logs what the file in force says that is legal and unwise.
+func (l *Live) LogWarnings(log *slog.Logger) {
+	for _, w := range l.Set().Warnings() {
+		log.Warn("policy file is unwise", "at", fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Column), "kind", w.ID, "warning", w.Message)
 	}
 }
