@@ -25,6 +25,10 @@ type health struct {
 	stop     chan struct{}
 	probes   sync.WaitGroup
 
+	// turning is held from a turn until it is told, so that turns are told one
+	// by one and in order.
+	turning sync.Mutex
+
 	mu    sync.Mutex
 	since time.Time
 	last  error
@@ -58,7 +62,12 @@ func (h *health) succeeded() {
 
 // failed counts a failure, and stops the asking at the last of a few in a row.
 func (h *health) failed(err error) {
-	if h.failures.Add(1) >= fewFailures && h.goDown(err) {
+	if h.failures.Add(1) < fewFailures {
+		return
+	}
+	h.turning.Lock()
+	defer h.turning.Unlock()
+	if h.goDown(err) {
 		h.tell()
 	}
 }
@@ -101,11 +110,21 @@ func (h *health) probeUntilUp() {
 		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 		err := h.probe(ctx)
 		cancel()
-		if h.probed(err) {
-			h.tell()
+		if h.turnUp(err) {
 			return
 		}
 	}
+}
+
+// turnUp takes a probe's result, tells of the turn where it is one, and says so.
+func (h *health) turnUp(err error) bool {
+	h.turning.Lock()
+	defer h.turning.Unlock()
+	up := h.probed(err)
+	if up {
+		h.tell()
+	}
+	return up
 }
 
 // probed takes a probe's result and says whether the backend is back.

@@ -224,7 +224,9 @@ func (m *model) ask(t int64, q *question) string {
 	}
 	m.tokens = new(big.Rat).Sub(m.tokens, cost)
 	if state == "half_open" {
-		m.leases, m.probed = append(held, t+m.p.Breaker.OpenFor), true
+		m.probed = true
+		m.leases = held
+		m.leases = append(m.leases, t+m.p.Breaker.OpenFor)
 	}
 	return words(append([]string{"granted", m.level()}, cooling...)...)
 }
