@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,6 +79,13 @@ func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 		c.moved = func(ms int64) { age(t, client, ms) }
 		test(t, NewRedis(client, c.now), c)
 	})
+	for name, server := range sharedServers {
+		t.Run(name, func(t *testing.T) {
+			c, client := newClock(), server.client(t)
+			c.moved = func(ms int64) { age(t, client, ms) }
+			test(t, NewRedis(client, c.now), c)
+		})
+	}
 }
 
 // follow sets a miniredis to the clock: SetTime moves its TIME alone and
@@ -104,13 +112,30 @@ func age(t testing.TB, client redis.UniversalClient, ms int64) {
 	}
 }
 
-func keys(t testing.TB, client redis.UniversalClient) []string {
+func keys(t testing.TB, client redis.UniversalClient) (found []string) {
 	t.Helper()
-	found, err := client.Keys(t.Context(), "*").Result()
+	var mu sync.Mutex
+	err := eachServer(t, client, func(ctx context.Context, server redis.Cmdable) error {
+		here, err := server.Keys(ctx, "*").Result()
+		mu.Lock()
+		defer mu.Unlock()
+		found = append(found, here...)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// eachServer does something on each server that holds keys.
+func eachServer(t testing.TB, client redis.UniversalClient, do func(ctx context.Context, server redis.Cmdable) error) error {
+	t.Helper()
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return do(t.Context(), client)
+	}
+	return cluster.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error { return do(ctx, node) })
 }
 
 // newClient makes a client as serve does, but patient: the machine may be slow.
