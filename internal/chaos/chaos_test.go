@@ -61,7 +61,7 @@ type row struct {
 	name                        string
 	answers, degraded           int
 	control, p99, slowest, back time.Duration
-	late                        int
+	late, strays                int
 	grants                      [replicas]int
 }
 
@@ -89,9 +89,9 @@ func TestEveryFault(t *testing.T) {
 	})
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tanswers\tdegraded\tp99 without\tp99 with\tslowest\tnormal after\tcharged late\tlocal grants")
+	fmt.Fprintln(w, "fault\tanswers\tdegraded\tp99 without\tp99 with\tslowest\tnormal after\tcharged late\tstrays\tlocal grants")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%v\n", r.name, r.answers, r.degraded, millis(r.control), millis(r.p99), millis(r.slowest), millis(r.back), r.late, r.grants)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%v\n", r.name, r.answers, r.degraded, millis(r.control), millis(r.p99), millis(r.slowest), millis(r.back), r.late, r.strays, r.grants)
 	}
 	w.Flush()
 	t.Logf("store timeout %s, %d decisions a second on %d replicas\n%s", storeTimeout, loadPerSecond, replicas, &table)
@@ -141,38 +141,52 @@ func (f *fault) play(t *testing.T) row {
 	return r
 }
 
+// stray is an answer that had asked a store that was well and did not hear from
+// it in time: the machine stood still for longer than that. It may happen to one
+// in a hundred, for these tests share their machine with others.
+func stray(r *record) bool { return r.degraded && r.took >= storeTimeout }
+
 // checkAnswers holds the answers to what every caller is promised.
 func (f *fault) checkAnswers(t *testing.T, records []record, faulty, well time.Time, r *row) {
 	t.Helper()
+	undisturbed := 0
 	for _, each := range records {
 		if each.wrong != "" {
 			t.Errorf("%s of %s: %s", each.id, each.dependency, each.wrong)
 		}
-		if each.degraded && each.asked.Before(faulty.Add(-storeTimeout)) {
-			t.Errorf("%s was answered degraded %s before the fault, after %s", each.id, faulty.Sub(each.asked), each.took)
+		disturbed := !f.unnoticed && each.asked.After(faulty.Add(-storeTimeout)) && each.asked.Before(well.Add(normalWithin))
+		if !disturbed {
+			undisturbed++
 		}
-		if each.degraded && each.asked.After(well) {
+		switch {
+		case each.degraded && !disturbed && stray(&each):
+			r.strays++
+		case each.degraded && !disturbed:
+			t.Errorf("%s was answered degraded %s after the fault's begin and %s after its end, in %s", each.id, each.asked.Sub(faulty), each.asked.Sub(well), each.took)
+		case each.degraded && each.asked.After(well):
 			r.back = each.asked.Sub(well)
 		}
 	}
-	switch noticed := count(between(records, faulty, well), degraded); {
-	case f.unnoticed && r.degraded > 0:
-		t.Errorf("%d answers were degraded; nothing of it may be noticed", r.degraded)
-	case !f.unnoticed && noticed == 0:
+	if r.strays > undisturbed/100 {
+		t.Errorf("%d of %d answers that nothing disturbed were late for the store", r.strays, undisturbed)
+	}
+	if !f.unnoticed && count(between(records, faulty, well), degraded) == 0 {
 		t.Error("no answer was degraded: the fault was not played")
 	}
-	if r.back > normalWithin {
-		t.Errorf("still degraded %s after the store was well", r.back)
-	}
-	// The time is held to the promise in the long form; in the short one to
-	// what shows that nobody waits for a store that is known to be away.
-	bound := storeTimeout + time.Second
-	if long {
-		bound = storeTimeout + promisedBeyond
-	}
-	if r.p99 > bound {
+	if bound := f.bound(r); r.p99 > bound {
 		t.Errorf("p99 with the fault is %s, more than %s; without it %s", r.p99, bound, r.control)
 	}
+}
+
+// bound is what the p99 of the answers is held to. In the long form that is the
+// promise, and beyond it no more than the machine needs for an answer where there
+// is no fault; in the short one what shows that nobody waits for a store that is
+// known to be away.
+func (f *fault) bound(r *row) time.Duration {
+	if !long {
+		return storeTimeout + time.Second
+	}
+	return storeTimeout + max(promisedBeyond, r.control)
 }
 
 // checkShares holds each replica to its share of what is scarce.

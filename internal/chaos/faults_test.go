@@ -74,7 +74,7 @@ func faults() []fault {
 			begin: func(t *testing.T, s *scene) { s.server.Pause(t) },
 			end:   func(t *testing.T, s *scene) { s.server.Resume(t) }},
 		{name: "slow, within the timeout", unnoticed: true,
-			begin: func(_ *testing.T, s *scene) { s.proxy.Delay(storeTimeout / 4) },
+			begin: func(_ *testing.T, s *scene) { s.proxy.Delay(storeTimeout / 10) },
 			end:   func(_ *testing.T, s *scene) { s.proxy.Delay(0) }},
 		{name: "slow, beyond it",
 			begin: func(_ *testing.T, s *scene) { s.proxy.Delay(2 * storeTimeout) },

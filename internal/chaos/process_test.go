@@ -86,10 +86,17 @@ var answersAt = regexp.MustCompile(`decider answers.*?(http://[^" ]+)`)
 // serve starts a decider on a free port, which must end well with the test.
 func serve(t testing.TB, args ...string) *process {
 	t.Helper()
+	return serveWith(t, nil, args...)
+}
+
+// serveWith is serve with more in its environment.
+func serveWith(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{log: &logged{}, ended: make(chan struct{})}
 	p.cmd = exec.Command(decider(t), append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...)
 	p.cmd.Stderr = p.log
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DECIDER_") }), "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append(p.cmd.Env, env...)
 	// A test that is aborted leaves no server behind.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -238,6 +245,15 @@ func (p *process) status(t testing.TB) (s status) {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// storeIs says what is wrong where the store is not degraded for a reason that
+// holds the word.
+func storeIs(s status, word string) error {
+	if s.Store.State != "degraded" || !strings.Contains(s.Store.Means, word) {
+		return fmt.Errorf("%+v", s.Store)
+	}
+	return nil
 }
 
 // know waits until each replica knows of all.
