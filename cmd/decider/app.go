@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/retrydecider/decider/internal/budget"
+	"github.com/retrydecider/decider/internal/console"
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/handlers"
 	"github.com/retrydecider/decider/internal/policy"
@@ -50,6 +51,8 @@ type app struct {
 	settings *budget.Settings
 	// stopping: no longer ready, about to end.
 	stopping atomic.Bool
+	// draining is closed when what would never end by itself must end.
+	draining chan struct{}
 }
 
 // probeEvery is the pause between probes of a store that is out of reach.
@@ -57,7 +60,7 @@ const probeEvery = 200 * time.Millisecond
 
 // newApp wires one decider.
 func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.Logger) (*app, error) {
-	a := &app{policies: policies, started: time.Now()}
+	a := &app{policies: policies, started: time.Now(), draining: make(chan struct{})}
 	a.self = replica(policies, a.started)
 	if store.redisURL == "" {
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
@@ -69,6 +72,7 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:   a.trials,
 		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: newRegistry(a),
+		Console: console.Handler(), Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
 	})

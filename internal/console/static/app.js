@@ -1,0 +1,106 @@
+// The frame of the console: which view the address asks for, whether what is
+// shown is live, and in which light.
+
+import { html, render, useEffect, useReducer, useRef, useState } from "./vendor/preact.js";
+import { ask } from "./ask.js";
+import { follow, live, retryNow, subscribe } from "./live.js";
+import { Fleet } from "./fleet.js";
+import { Dependency } from "./dependency.js";
+import { Decisions } from "./decisions.js";
+import { Explain } from "./explain.js";
+import { Replicas } from "./replicas.js";
+import { all } from "./trouble.js";
+import { keep, read, rough, zone } from "./words.js";
+import { place, to } from "./place.js";
+
+const views = {
+  fleet: { title: "Fleet", draw: Fleet, filter: () => ({ decision: "give_up" }) },
+  decisions: { title: "Decisions", draw: Decisions, filter: ({ query }) => query },
+  explain: { title: "Explain", draw: Explain, idle: true },
+  replicas: { title: "Replicas", draw: Replicas },
+  dependency: { title: "Dependency", draw: Dependency, hidden: true, filter: ({ name }) => ({ dependency: name }) },
+};
+
+function App() {
+  const [, redraw] = useReducer((n) => n + 1, 0);
+  const [at, setAt] = useState(place), [may, setMay] = useState(false), main = useRef(null), first = useRef(true);
+  const view = views[at.view];
+  useEffect(() => subscribe(redraw), []);
+  useEffect(() => {
+    const moved = () => setAt(place());
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  useEffect(() => { follow(view && view.filter ? view.filter(at) : {}); });
+  useEffect(() => { // who may do what can change with the replica that answers
+    if (live.state !== "live") return;
+    ask("GET", "v1/status").then((status) => setMay((status.roles || []).includes("operate")), () => setMay(false));
+  }, [live.state]);
+  useEffect(() => {
+    const title = at.name || (view ? view.title : "Not found");
+    document.title = `${title} · decider`;
+    if (!first.current) { // a new view begins at its heading, for the eye and for a screen reader
+      scrollTo(0, 0);
+      const heading = main.current.querySelector("h1");
+      if (heading) heading.focus();
+    }
+    first.current = false;
+  }, [at.view, at.name]);
+  const Draw = view && view.draw;
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the content</a>
+    <header class="bar"><a class="brand" href=${to("fleet")}><img src="console/icon.svg" alt="" width="22" height="22" /> decider</a>
+      <nav aria-label="Views">${Object.entries(views).filter(([, each]) => !each.hidden).map(([name, each]) => html`<a key=${name} href=${to(name)} aria-current=${at.view === name ? "page" : undefined}>${each.title}</a>`)}<a href="docs">API</a></nav>
+      <span class="grow"></span><${Connection} /><${Settings} redraw=${redraw} /></header>
+    <${Stale} />
+    <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && live.state !== "live" ? "old" : ""}>
+      ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${may} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …</p>`}
+    </main>
+    <${Foot} />
+    <${Announcer} />`;
+}
+
+// Connection says whether what is shown is live.
+function Connection() {
+  const words = { live: "live", connecting: "connecting …", reconnecting: `reconnecting · ${rough(Date.now() - live.since)}`, sleeping: "asleep" }[live.state];
+  return html`<span class=${`connection ${live.state}`} data-state=${live.state}><span class="dot" aria-hidden="true"></span>${words}</span>`;
+}
+
+function Stale() {
+  if (live.state === "live" || live.state === "sleeping" || (live.state === "connecting" && Date.now() - live.since < 3000)) return null;
+  return html`<div class="stale"><b>${live.heard ? `Connection lost. What you see is ${rough(Date.now() - live.heard)} old.` : "decider does not answer."}</b> Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.
+    <button type="button" onClick=${retryNow}>try now</button></div>`;
+}
+
+// Announcer tells a screen reader what changed, and only that: the tables move
+// each second.
+function Announcer() {
+  const lost = live.state === "reconnecting" ? "Connection lost, reconnecting." : live.state === "live" ? "Live." : "Connecting.";
+  const serious = live.snapshot ? new Set(all(live).filter((each) => each.grade === "bad").map((each) => each.about)) : new Set();
+  const trouble = serious.size ? ` In trouble: ${[...serious].slice(0, 5).join(", ")}${serious.size > 5 ? ` and ${serious.size - 5} more` : ""}.` : "";
+  return html`<p class="off-screen" role="status">${lost}${trouble}</p>`;
+}
+
+const schemes = ["light dark", "light", "dark"], schemeWords = { "light dark": "auto", light: "light", dark: "dark" };
+
+function Settings({ redraw }) {
+  const [scheme, setScheme] = useState(() => schemes.includes(read("decider-scheme")) ? read("decider-scheme") : schemes[0]);
+  useEffect(() => { document.documentElement.style.colorScheme = scheme; }, [scheme]);
+  const next = () => {
+    const chosen = schemes[(schemes.indexOf(scheme) + 1) % schemes.length];
+    setScheme(chosen);
+    keep("decider-scheme", chosen);
+  };
+  return html`<span class="settings"><button type="button" class="quiet" onClick=${() => { zone.set(!zone.utc); redraw(); }} aria-label=${`times are ${zone.utc ? "UTC" : "local"}; change`}>${zone.utc ? "UTC" : "local time"}</button>
+    <button type="button" class="quiet" onClick=${next} aria-label=${`colours: ${schemeWords[scheme]}; change`}>◐ ${schemeWords[scheme]}</button></span>`;
+}
+
+function Foot() {
+  if (!live.snapshot) return null;
+  const { status } = live.snapshot, self = status.replicas.find((each) => each.self);
+  return html`<footer>decider ${status.version} · counts and rates are those of ${self ? html`replica <code>${self.id}</code>` : "this replica"}${status.replicas.length > 1 ? `, one of ${status.replicas.length}` : ""}; budgets, breakers, cool-downs and overrides are ${status.store.kind === "memory" ? "this process's" : "the fleet's"} · <a href="metrics">metrics</a> · <a href="openapi.yaml">contract</a></footer>`;
+}
+
+const root = document.getElementById("app");
+root.textContent = "";
+render(html`<${App} />`, root);
