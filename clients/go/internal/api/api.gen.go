@@ -781,6 +781,9 @@ type RetryAfterRule struct {
 // DependencyName defines model for DependencyName.
 type DependencyName = string
 
+// Forbidden A problem document (RFC 9457).
+type Forbidden = Problem
+
 // NotJSON A problem document (RFC 9457).
 type NotJSON = Problem
 
@@ -790,8 +793,17 @@ type NotValid = Problem
 // Other A problem document (RFC 9457).
 type Other = Problem
 
+// Overloaded A problem document (RFC 9457).
+type Overloaded = Problem
+
 // TooLarge A problem document (RFC 9457).
 type TooLarge = Problem
+
+// TooManyRequests A problem document (RFC 9457).
+type TooManyRequests = Problem
+
+// Unidentified A problem document (RFC 9457).
+type Unidentified = Problem
 
 // UnknownDependency A problem document (RFC 9457).
 type UnknownDependency = Problem
