@@ -22,7 +22,7 @@ BENCH_COUNT  ?= 6
 IMAGE        ?= decider:$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench docker compose-test cases clean
+.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos docker compose-test cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test: needs vet ## run every test of both modules, with the race detector; insta
 
 test-short: ## run the quick tests of both modules, without the race detector or a Redis
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) test -short ./...); done
+
+test-chaos: needs ## play every failure of the store at length, and hold the answers to their time; wants a quiet machine
+	DECIDER_CHAOS=long $(GO) test -count=1 -timeout 30m -v ./internal/chaos
 
 needs:
 	@tools/need redis-server gcc curl python3

@@ -50,19 +50,15 @@ func (l *load) run() {
 			next := time.Now().Add(pause * time.Duration(w) / time.Duration(l.workers))
 			for n := 0; !l.stop.Load(); n++ {
 				time.Sleep(time.Until(next))
-				// What a stalled server holds up is not made up for by a burst.
-				next = later(next.Add(pause), time.Now())
 				l.keep(l.ask(w, n))
+				// What a stalled server holds up is not made up for by a burst, and
+				// each worker keeps its own beat.
+				for now := time.Now(); !next.After(now); {
+					next = next.Add(pause)
+				}
 			}
 		})
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // end ends the load and returns what it was answered, in the order of asking.
