@@ -22,17 +22,23 @@ import (
 //
 // Nothing is asked where the answer is known: the caller has left, no time is
 // left, or decider has just said that all retries of the dependency are stopped.
-func (c *Client) Ask(ctx context.Context, a Attempt) Decision {
+func (c *Client) Ask(ctx context.Context, a Attempt) Decision { return c.answer(ctx, a, true) }
+
+// answer asks where mayAsk says so, and else leaves it to the local rule.
+func (c *Client) answer(ctx context.Context, a Attempt, mayAsk bool) Decision {
 	d := c.use(a.Dependency)
 	c.complete(ctx, &a)
 	if reason, ok := c.known(ctx, d, &a); ok {
 		c.tally.notAsked.Add(1)
 		return giveUp(&a, reason)
 	}
-	answer, err := c.ask(ctx, &a)
-	if err == nil {
-		d.heed(&answer)
-		return answer
+	err := errDown
+	if mayAsk {
+		var answer Decision
+		if answer, err = c.ask(ctx, &a); err == nil {
+			d.heed(&answer)
+			return answer
+		}
 	}
 	if ended := ctx.Err(); ended != nil {
 		return giveUp(&a, endReason(ended))

@@ -31,7 +31,8 @@ const (
 // whatever the status, or its error. The caller's request is never changed. A
 // request with a body is repeated only where it has GetBody, which
 // http.NewRequest sets for bytes and strings. Nothing waits longer than the
-// request's context lasts, and no wait is begun that its deadline cuts short.
+// request's context lasts, and no wait is begun that its deadline cuts short. A
+// decider that does not answer costs a call the bound of one question at most.
 //
 // A failure is an error, a 408, 413, 421, 425, 429, anything from 500 on, and
 // what [WithAlsoAsk] adds; every other answer is the caller's own matter and is
@@ -200,6 +201,7 @@ type operation struct {
 	previous time.Duration
 	body     io.ReadCloser // of the next attempt, where it is not the request's own
 	lost     bool          // an earlier attempt was sent and never answered
+	alone    bool          // decider did not answer, and is not asked for this call again
 	wire     wire
 }
 
@@ -370,7 +372,9 @@ func (o *operation) decide(a *Attempt, ask bool) Decision {
 		o.client.Failed(o.dependency)
 		return giveUp(a, ReasonBodyNotReplayable)
 	}
-	return o.client.Ask(o.ctx, *a)
+	decision := o.client.answer(o.ctx, *a, !o.alone)
+	o.alone = o.alone || decision.Local
+	return decision
 }
 
 func (o *operation) hasBody() bool { return o.req.Body != nil && o.req.Body != http.NoBody }

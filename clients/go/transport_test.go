@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -351,6 +352,29 @@ func TestTransportCall(t *testing.T) {
 	if n := len(s.asked()); n != 1 {
 		t.Errorf("%d questions after a call that is not to be retried, want 1", n)
 	}
+}
+
+// A decider that hangs costs a call one question's bound, however often it is repeated.
+func TestTransportWaitsForDeciderOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{outcomes: states(`,"fallback":{"on_failure":"allow","max_attempts":4,"retry_after_max_ms":1000}`)}
+		c := f.client(t, WithReportInterval(time.Hour))
+		c.Succeeded("x.example", 1)
+		if err := c.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		made := 0
+		base := transportFunc(func(*http.Request) (*http.Response, error) { made++; return nil, io.EOF })
+		begin := time.Now()
+		_, err := NewTransport(c, WithBase(base)).RoundTrip(request(t, t.Context(), "GET", "http://x.example", ""))
+		if took := time.Since(begin); err == nil || made != 4 || len(f.questions) != 1 || took != DefaultTimeout+3*70*time.Millisecond {
+			t.Errorf("%d attempts and %d questions in %s, %v", made, len(f.questions), took, err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestTransportConcurrentUse(t *testing.T) {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain is a process of a fleet where the demo starts it as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "fleet" {
+		if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// The storm, from real processes and a real Redis, in a quarter of a minute.
+func TestShortDemo(t *testing.T) {
+	decider := filepath.Join(t.TempDir(), "decider")
+	build := exec.Command("go", "build", "-o", decider, "./cmd/decider")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var out, progress bytes.Buffer
+	picture := filepath.Join(t.TempDir(), "demo.svg")
+	err := run(t.Context(), []string{"-short", "-decider", decider, "-out", picture}, strings.NewReader(""), &out, &progress)
+	t.Logf("%s%s", &progress, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for decoder := xml.NewDecoder(bytes.NewReader(drawn)); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if element, ok := token.(xml.StartElement); ok && element.Name.Local == "polyline" {
+			lines++
+		}
+	}
+	if want := 2 * len(shortPlan.fleets()); lines != want {
+		t.Errorf("%d lines in the picture, want %d", lines, want)
+	}
+}
+
+// Numbers that are not what they should be are said, each.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	p := shortPlan
+	var results []*result
+	for _, f := range p.fleets() {
+		r := &result{fleet: f, tokens: 10, returned: p.Healthy + p.ReturnAt}
+		for at := time.Duration(0); at < p.total(); at += 10 * time.Millisecond {
+			r.arrivals = append(r.arrivals, arrived{at, true}, arrived{at, false}, arrived{at, false}) // load 3
+			r.report.Calls = append(r.report.Calls, callRecord{At: at, Took: time.Second})
+		}
+		results = append(results, r)
+	}
+	wrong := strings.Join(check(p, results), "\n")
+	for _, want := range []string{
+		"three retries, 160 clients: load 3.000, by the formula", "three retries, 160 clients: load 3.000, want 3.9 at least",
+		"decider, 160 clients: load 3.000, want", "decider, killed and back, 40 clients: load 3.000, want 1.1 at most",
+		"no decision fell alone", "0.0 % success after the outage", "with more clients",
+	} {
+		if !strings.Contains(wrong, want) {
+			t.Errorf("not said: %s\nin\n%s", want, wrong)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// Command demo shows a retry storm on one machine, and what becomes of it with
+// decider: real processes, a real redis-server, two deciders, and a dependency
+// over HTTP that is well, goes down for a minute, and comes back.
+//
+// The same fleet runs side by side under several rules, each against a
+// dependency of its own, so that all see the same minute:
+//
+//   - three retries a call, as most libraries do;
+//   - one token bucket for each client, as the better ones do, for fleets of
+//     different sizes and the same traffic;
+//   - decider's default policy;
+//   - the same with the deciders stalled and then killed in the middle of the
+//     outage, and started again.
+//
+// It prints a table beside the formulas of retry budgets, writes one picture of
+// the load over time, and exits 1 where a number is not what it should be.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the demo, or one process of its fleets.
+func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writer) error {
+	if len(args) == 2 && args[0] == "fleet" {
+		return runFleet(ctx, args[1], in, out)
+	}
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	short := flags.Bool("short", false, "an outage of 6 s instead of 60, less exact")
+	decider := flags.String("decider", "bin/decider", "the decider to run")
+	redis := flags.String("redis", "redis-server", "the redis-server to run")
+	picture := flags.String("out", "demo.svg", "where to write the picture")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	plan := fullPlan
+	if *short {
+		plan = shortPlan
+	}
+	d := &demo{plan: plan, deciderPath: *decider, redisPath: *redis, progress: progress}
+	defer d.stop()
+	results, err := d.run(ctx)
+	if err != nil {
+		return err
+	}
+	printTable(out, plan, results)
+	if err := os.WriteFile(*picture, drawSVG(plan, results), 0o644); err != nil { //nolint:gosec // a picture for everybody
+		return err
+	}
+	fmt.Fprintf(out, "\nThe load over time is drawn in %s.\n", *picture)
+	if wrong := check(plan, results); len(wrong) > 0 {
+		for _, each := range wrong {
+			fmt.Fprintln(out, "NOT AS IT SHOULD BE:", each)
+		}
+		return errors.New("the numbers are not what they should be")
+	}
+	return nil
+}
+
+// plan is how long and how much.
+type plan struct {
+	// Rate is the calls a second of each fleet, PerFleet its processes.
+	Rate     float64
+	PerFleet int
+	// Healthy, Outage and Recovery follow each other.
+	Healthy, Outage, Recovery time.Duration
+	// StallAt, KillAt and ReturnAt count from the begin of the outage.
+	StallAt, KillAt, ReturnAt time.Duration
+	// Small, Middle and Large are numbers of clients.
+	Small, Middle, Large int
+	// MaxDecider is the most load that decider may let through, its floor apart:
+	// a bucket weighs more in a shorter outage.
+	MaxDecider float64
+}
+
+var (
+	fullPlan = plan{
+		Rate: 100, PerFleet: 4, Healthy: 15 * time.Second, Outage: time.Minute, Recovery: 15 * time.Second,
+		StallAt: 15 * time.Second, KillAt: 25 * time.Second, ReturnAt: 40 * time.Second, Small: 40, Middle: 200, Large: 1000, MaxDecider: 1.02,
+	}
+	shortPlan = plan{
+		Rate: 150, PerFleet: 2, Healthy: 2 * time.Second, Outage: 6 * time.Second, Recovery: 2 * time.Second,
+		StallAt: time.Second, KillAt: 2 * time.Second, ReturnAt: 3 * time.Second, Small: 10, Middle: 40, Large: 160, MaxDecider: 1.05,
+	}
+)
+
+func (p *plan) total() time.Duration { return p.Healthy + p.Outage + p.Recovery }
+
+// fleet is one fleet and its rule.
+type fleet struct {
+	Name    string
+	Rule    string // of the calls: retries, bucket or decider
+	Clients int
+	Killed  bool // its deciders are stalled, killed and started again
+	Color   string
+}
+
+// The rules.
+const (
+	retries = "retries"
+	bucket  = "bucket"
+	asking  = "decider"
+)
+
+func (p *plan) fleets() []fleet {
+	return []fleet{
+		{"three retries", retries, p.Large, false, "#c0392b"},
+		{"a bucket per client", bucket, p.Large, false, "#d35400"},
+		{"a bucket per client", bucket, p.Middle, false, "#e08e0b"},
+		{"a bucket per client", bucket, p.Small, false, "#b7950b"},
+		{"decider", asking, p.Large, false, "#1e8449"},
+		{"decider, killed and back", asking, p.Middle, true, "#2471a3"},
+	}
+}
