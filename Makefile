@@ -7,8 +7,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 
-# Both modules of the repository that hold the project's own code.
-MODULES  = . clients/go
+# The modules of the repository that hold the project's own code.
+MODULES  = . clients/go clients/go/examples clients/conformance clients/demo
 
 # golangci-lint takes minutes to build, so its binary is kept by version.
 LINT_VERSION = $(shell awk '$$1 ~ /golangci-lint\/v2$$/ && $$2 ~ /^v/ {print $$2}' tools/go.mod)
@@ -22,7 +22,7 @@ BENCH_COUNT  ?= 6
 IMAGE        ?= decider:$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos docker compose-test cases clean
+.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,13 +33,13 @@ run: build ## build decider and serve on 127.0.0.1:8080 (memory store; nothing e
 build: ## build bin/decider with its version stamped in
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/decider ./cmd/decider
 
-test: needs vet ## run every test of both modules, with the race detector; installs what they need
+test: needs vet ## run every test of every module, with the race detector; installs what they need
 	@set -e; for module in $(MODULES); do \
 		echo "== go test -race -shuffle=on ./... in $$module"; \
 		(cd $$module && CI=true $(GO) test -race -shuffle=on ./...); \
 	done
 
-test-short: ## run the quick tests of both modules, without the race detector or a Redis
+test-short: ## run the quick tests of every module, without the race detector or a Redis
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) test -short ./...); done
 
 test-chaos: needs ## play every failure of the store at length, and hold the answers to their time; wants a quiet machine
@@ -52,7 +52,7 @@ needs:
 vet:
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
 
-lint: $(LINT) ## run the linter over both modules (the first time builds it: minutes)
+lint: $(LINT) ## run the linter over every module (the first time builds it: minutes)
 	@failed=0; for module in $(MODULES); do \
 		echo "== golangci-lint in $$module"; \
 		(cd $$module && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; \
@@ -81,6 +81,11 @@ bench: ## run the benchmarks BENCH_COUNT (6) times, side by side; .cache/bench.t
 	@mkdir -p .cache
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) ./... | tee .cache/bench.txt
 	$(GO) tool -modfile=tools/go.mod benchstat .cache/bench.txt
+
+demo: build needs ## show a retry storm, and what becomes of it with decider: two minutes, a table and .cache/demo.svg
+	@mkdir -p .cache
+	cd clients/demo && $(GO) build -trimpath -buildvcs=false -o $(CURDIR)/.cache/demo .
+	.cache/demo -decider bin/decider -out .cache/demo.svg
 
 docker: ## build the image (IMAGE, GO_IMAGE)
 	docker build --build-arg VERSION='$(VERSION)' $(if $(GO_IMAGE),--build-arg GO_IMAGE='$(GO_IMAGE)') -t '$(IMAGE)' .
