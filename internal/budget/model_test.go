@@ -298,7 +298,7 @@ type history struct {
 // As many histories as a few seconds allow, or many more.
 func modelHistories() uint64 {
 	if long {
-		return 100_000
+		return 50_000
 	}
 	return 2_000
 }
