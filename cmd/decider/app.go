@@ -18,6 +18,7 @@ import (
 	"github.com/retrydecider/decider/internal/budget"
 	"github.com/retrydecider/decider/internal/console"
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/decisionlog"
 	"github.com/retrydecider/decider/internal/handlers"
 	"github.com/retrydecider/decider/internal/policy"
 	"github.com/retrydecider/decider/internal/trial"
@@ -45,6 +46,8 @@ type app struct {
 	fleet *budget.Fleet
 	// trials are what candidates and rules in shadow would have done.
 	trials *trial.Book
+	// decisions is the decision log, nil without one.
+	decisions *decisionlog.Log
 	// What follows is nil without Redis.
 	client   redis.UniversalClient
 	roster   *budget.Roster
@@ -69,8 +72,8 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	}
 	a.trials = trial.NewBook(a.fleet, time.Now)
 	handler, err := handlers.New(handlers.Config{
-		Decider:  &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
-		Trials:   a.trials,
+		Decider: &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
+		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
 		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: newRegistry(a),
 		Console: console.Handler(), Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
@@ -125,6 +128,9 @@ func (r redisLog) Printf(ctx context.Context, format string, values ...any) {
 // close tells what is still to be told and lets go of the store.
 func (a *app) close(ctx context.Context) {
 	a.fleet.Close(ctx)
+	if a.decisions != nil {
+		a.decisions.Close(ctx)
+	}
 	if a.client != nil {
 		a.roster.Close()
 		a.settings.Close()

@@ -11,7 +11,7 @@ func newRegistry(a *app) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("decider_replicas", "Deciders that share the store, as far as this one knows.", func() float64 { return float64(len(a.replicas())) }),
-		policiesMetrics{a.policies}, trialMetrics{a.trials},
+		policiesMetrics{a.policies}, trialMetrics{a.trials}, decisionLogMetrics{a},
 		counter("decider_candidate_dropped_total", "Questions and reports to candidates that were too many.", func() int64 { return a.fleet.Dropped() }))
 	if a.client == nil {
 		return r

@@ -28,6 +28,7 @@ type serveCommand struct {
 	Replicas       int           `default:"1" help:"How many deciders share the store, until they know each other."`
 	Seed           *uint32       `placeholder:"N" help:"Make every draw reproducible (mulberry32)."`
 	ShutdownDelay  time.Duration `default:"0s" help:"How long to go on answering, not ready, after SIGTERM; 5s where a load balancer needs that."`
+	DecisionLog    string        `placeholder:"FILE" help:"Write every decision and every reported outcome to this file, a line of JSON each; - is standard output. SIGHUP opens it anew."`
 	LogFormat      string        `enum:"text,json" default:"text" help:"text or json, on standard error."`
 	LogLevel       slog.Level    `default:"INFO" help:"DEBUG, INFO, WARN or ERROR."`
 }
@@ -60,6 +61,9 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	store := storeConfig{redisURL: c.RedisURL, timeout: c.StoreTimeout, localClock: c.StoreClock == "local", replicas: c.Replicas}
 	a, err := newApp(policies, store, newChance(c.Seed), log)
 	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := a.openDecisions(ctx, c.DecisionLog, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	log.Info("decider answers", "address", "http://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store())

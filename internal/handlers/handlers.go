@@ -136,6 +136,8 @@ type Config struct {
 	// Decided hears of every decision, on the path of the request: it must not wait
 	// for anything, and what it is given is good until it returns. nil: nobody does.
 	Decided func(at time.Time, a *decide.Attempt, d *decide.Decision)
+	// Reported hears of every outcome that was counted, under the same terms.
+	Reported func(at time.Time, dependency string, o *decide.Outcome)
 	// Metrics is where the handlers register their metrics, and what /metrics
 	// shows. nil: a registry of their own.
 	Metrics *prometheus.Registry

@@ -48,6 +48,9 @@ func (s *server) report(ctx context.Context, in *report, i int) gen.DependencySt
 	if s.Trials != nil {
 		s.Trials.Reported(dependency, &o)
 	}
+	if s.Reported != nil {
+		s.Reported(s.Now(), dependency, &o)
+	}
 	if policy.Shadow { // nobody may stop a call for what is not enforced
 		state.Breaker = min(state.Breaker, decide.BreakerClosed)
 	}
