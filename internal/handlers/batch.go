@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 const maxBatch = 1000
@@ -30,8 +31,8 @@ func (s *server) DecideBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := requestContext(c)
-	sideBySide(len(items), func(i int) { s.decideItem(ctx, &items[i], i) })
+	ctx, asks := requestContext(c), who(c)
+	sideBySide(len(items), func(i int) { s.decideItem(ctx, asks, &items[i], i) })
 	x.out = appendAnswers(x.out[:0], items)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -51,11 +52,15 @@ func appendAnswers(b []byte, items []batchItem) []byte {
 	return append(b, `]}`...)
 }
 
-func (s *server) decideItem(ctx context.Context, item *batchItem, i int) {
+func (s *server) decideItem(ctx context.Context, asks *identity.Identity, item *batchItem, i int) {
 	if item.problem != nil {
 		return
 	}
-	d, err := s.Decider.Decide(ctx, &item.attempt)
+	var d decide.Decision
+	err := mayTouch(asks, item.attempt.Dependency)
+	if err == nil {
+		d, err = s.Decider.Decide(ctx, &item.attempt)
+	}
 	if err != nil {
 		item.problem = problemAt(err, itemPlace("/attempts", i))
 		return

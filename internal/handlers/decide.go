@@ -16,6 +16,9 @@ func (s *server) Decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := mayTouch(who(c), a.Dependency); err != nil {
+		return err
+	}
 	d, err := s.Decider.Decide(requestContext(c), a)
 	if err != nil {
 		return err

@@ -15,9 +15,11 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -25,6 +27,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 	"github.com/retrydecider/decider/internal/trial"
 )
 
@@ -123,6 +126,13 @@ type Config struct {
 	Policies Policies
 	Fleet    Fleet
 	Status   func() Status
+	// Door knows who asks. nil: nobody has to say who they are.
+	Door *identity.Door
+	// MaxConcurrent is how many requests are answered at once, streams and open calls
+	// aside. 0: [DefaultMaxConcurrent].
+	MaxConcurrent int64
+	// AccessLog is how many requests a second are logged, open calls aside. 0: none.
+	AccessLog int
 	// Ready says whether the process takes requests, false while it shuts down.
 	// nil: always.
 	Ready func() bool
@@ -151,6 +161,11 @@ type Config struct {
 	Now func() time.Time
 }
 
+// DefaultMaxConcurrent is how many requests are answered at once where nothing
+// else is said: more than a replica can have in hand while it keeps its time, so
+// that it is met only when something is wrong.
+const DefaultMaxConcurrent = 4096
+
 var errIncomplete = errors.New("handlers: Decider, Policies, Fleet and Status must be set")
 
 // New makes the handler of every call of the contract. Its errors are a Config
@@ -171,12 +186,17 @@ func New(config Config) (http.Handler, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = echo.ExtractIPDirect() // echo's default believes the client's X-Forwarded-For
 	e.HTTPErrorHandler = s.answerError
-	e.Use(s.measure, s.recover)
+	e.Use(s.measure, s.recover, s.admit)
 	routes := withHead{e}
 	gen.RegisterHandlers(routes, s)
 	routes.GET("/docs/:file", s.docsFile)
 	routes.GET("/console/*", s.GetConsole)
 	routes.asTyped(s)
+	for _, r := range e.Routes() {
+		if _, known := roleOf[callOf(r.Method, r.Path)]; !known {
+			return nil, fmt.Errorf("handlers: %s %s has no role", r.Method, r.Path)
+		}
+	}
 	return e, nil
 }
 
@@ -186,6 +206,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
+	}
+	if c.MaxConcurrent == 0 {
+		c.MaxConcurrent = DefaultMaxConcurrent
 	}
 	if c.Version == "" {
 		c.Version = "unknown"
@@ -207,6 +230,9 @@ type server struct {
 	pulse   *pulse
 	// run names this process in the ids of events.
 	run string
+	// under is how many requests are under way.
+	under    atomic.Int64
+	refusals sampler
 }
 
 var _ gen.ServerInterface = (*server)(nil)

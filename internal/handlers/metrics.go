@@ -29,6 +29,7 @@ func labelOf(dependency, policy string) string {
 // metrics are what this package tells Prometheus.
 type metrics struct {
 	decisions, malformed, degraded, outcomes *prometheus.CounterVec
+	refused                                  *prometheus.CounterVec
 	durations                                *prometheus.HistogramVec
 	handler                                  http.Handler
 
@@ -52,6 +53,8 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 			Help: "Decisions that a local rule made while the fleet's state was out of reach."}, []string{"dependency"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_outcomes_total",
 			Help: "Calls reported without a decision, by dependency and outcome."}, []string{"dependency", "outcome"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_requests_refused_total",
+			Help: "Requests that were not let in, by why: unidentified, role, dependency, cross_site, rate, concurrent (limits of the identity) or overloaded (the limit of this replica). Items of a batch or a report are not among them."}, []string{"why"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_server_request_duration_seconds",
 			Help:    "Time from a request's header to the end of its answer.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}},
@@ -60,7 +63,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "decider_build_info",
 		Help: "Always 1; the labels tell the version."}, []string{"version", "goversion"})
 	build.WithLabelValues(version, runtime.Version()).Set(1)
-	for _, each := range []prometheus.Collector{m.decisions, m.malformed, m.degraded, m.outcomes, m.durations, build} {
+	for _, each := range []prometheus.Collector{m.decisions, m.malformed, m.degraded, m.outcomes, m.refused, m.durations, build} {
 		if err := registry.Register(each); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 const maxOutcomes = 256
@@ -28,16 +29,19 @@ func (s *server) ReportOutcomes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := requestContext(c)
+	ctx, asks := requestContext(c), who(c)
 	states := make([]gen.DependencyState, len(in.outcomes))
-	sideBySide(len(states), func(i int) { states[i] = s.report(ctx, in, i) })
+	sideBySide(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
 	return writeModel(c, gen.OutcomeAnswer{Dependencies: states})
 }
 
-// report counts one outcome. A dependency that the policy file refuses has no
-// state, and spoils no other.
-func (s *server) report(ctx context.Context, in *report, i int) gen.DependencyState {
+// report counts one outcome. A dependency that the policy file refuses, or that
+// is not one of the identity's, has no state, and spoils no other.
+func (s *server) report(ctx context.Context, asks *identity.Identity, in *report, i int) gen.DependencyState {
 	dependency, o := in.dependencies[i], in.outcomes[i]
+	if err := mayTouch(asks, dependency); err != nil {
+		return refusedState(dependency, problemAt(err, itemPlace("/outcomes", i)))
+	}
 	policy, bucket, err := s.Policies.Find(dependency)
 	if err != nil {
 		return refusedState(dependency, problemAt(err, itemPlace("/outcomes", i)))

@@ -18,9 +18,6 @@ const (
 	maxOverrideReason = 256
 )
 
-// anonymous is who set an override where nobody has to say who they are.
-const anonymous = "anonymous"
-
 // notTakenError is an override that the store did not say it took, and why.
 type notTakenError struct{ cause error }
 
@@ -41,7 +38,10 @@ func (s *server) SetOverride(c echo.Context, dependency gen.DependencyName) erro
 	if err != nil {
 		return err
 	}
-	o.Author = anonymous
+	if err := mayTouch(who(c), dependency); err != nil {
+		return err
+	}
+	o.Author = who(c).Name()
 	p, bucket, err := s.Policies.Find(dependency)
 	if err != nil {
 		return err
@@ -54,11 +54,14 @@ func (s *server) LiftOverride(c echo.Context, dependency gen.DependencyName) err
 	if !validName(dependency) {
 		return &notValidError{errors: []gen.FieldError{{Field: "/dependency", Detail: nameRule}}}
 	}
+	if err := mayTouch(who(c), dependency); err != nil {
+		return err
+	}
 	p, bucket, err := s.Policies.Peek(dependency)
 	if err != nil {
 		return err
 	}
-	return s.override(c, dependency, p, bucket, decide.Override{Author: anonymous})
+	return s.override(c, dependency, p, bucket, decide.Override{Author: who(c).Name()})
 }
 
 // override puts an override in force and keeps a record of who did it.

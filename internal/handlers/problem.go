@@ -79,6 +79,9 @@ func problemFor(err error) *problem {
 		store  *notTakenError
 		routed *echo.HTTPError
 	)
+	if p := refusalProblem(err); p != nil {
+		return p
+	}
 	switch {
 	case errors.As(err, &syntax):
 		return &problem{Type: problemURN + "not-json", Title: "The body is not JSON", Status: http.StatusBadRequest, Detail: syntax.detail, Errors: syntax.errors}
@@ -139,18 +142,26 @@ func (s *server) answerError(err error, c echo.Context) {
 		return
 	}
 	p := problemFor(err)
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errTooManyStreams) && !errors.Is(err, errStopping) {
+	s.refused(c, err)
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, errTooManyStreams) && !errors.Is(err, errStopping) && !errors.Is(err, errOverloaded) {
 		s.Log.LogAttrs(requestContext(c), slog.LevelError, "a request failed",
 			slog.String("method", c.Request().Method), slog.String("path", c.Path()), slog.Any("error", err))
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		c.Response().Header().Set("Retry-After", askAgainSeconds)
+	}
+	if p.Status == http.StatusUnauthorized {
+		c.Response().Header()["Www-Authenticate"] = challenges
 	}
 	if p.Status == http.StatusRequestEntityTooLarge {
 		c.Response().Header().Set("Connection", "close") // the rest of the body is not read
 	}
 	s.answerProblem(c, p)
 }
+
+// challenges are what a 401 asks for (RFC 9110 §11.6.1). A browser asks its user
+// by Basic.
+var challenges = []string{`Bearer realm="decider"`, `Basic realm="decider", charset="UTF-8"`}
 
 func (s *server) answerProblem(c echo.Context, p *problem) {
 	_ = write(c, p.Status, problemType, p.bytes()) // its error is a client that has left

@@ -14,12 +14,10 @@ import (
 func (s *server) GetStatus(c echo.Context) error {
 	now := s.Status()
 	model := s.statusModel(&now)
-	model.Roles = &everyRole
+	roles := who(c).Roles()
+	model.Roles = &roles
 	return writeModel(c, model)
 }
-
-// everyRole is what one may do where nobody has to say who they are.
-var everyRole = []string{"report", "read", "operate"}
 
 func (s *server) statusModel(now *Status) gen.Status {
 	return gen.Status{
