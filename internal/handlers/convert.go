@@ -15,12 +15,24 @@ func dependencyState(dependency string, p *decide.Policy, state *decide.State) g
 	return gen.DependencyState{
 		Dependency: dependency,
 		Breaker:    state.Breaker.String(),
+		Admit:      admit(p, state),
 		Budget:     budget(&state.Budget),
 		CoolDownMs: state.CoolDown,
 		Override:   override(&state.Override),
 		Degraded:   state.Degraded,
 		Fallback:   fallback(p),
 	}
+}
+
+// admit is what share of calls clients make at all, absent for all of them: none
+// while a breaker that stops first attempts too is open, unless an operator
+// forces the dependency. Half open it is all of them, for a success is what
+// closes the breaker.
+func admit(p *decide.Policy, state *decide.State) *float64 {
+	if p.Breaker.Mode != decide.BreakerModeAll || state.Breaker != decide.BreakerOpen || state.Override.Mode == decide.OverrideAllow {
+		return nil
+	}
+	return new(float64)
 }
 
 // refusedState is the answer for a dependency without a rule: decider would
