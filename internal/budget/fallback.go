@@ -13,7 +13,7 @@ import (
 type fallback struct {
 	shared   Backend
 	local    *Memory
-	health   *health
+	servers  *healths
 	timeout  time.Duration
 	replicas func() int
 	stats    *stats
@@ -42,11 +42,11 @@ type downError struct{}
 func (downError) Error() string { return "the store is out of reach" }
 
 func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
-	if !f.health.up() {
-		return downError{}
-	}
 	bounded, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
+	if !f.servers.of(bounded, bucket).up() {
+		return downError{}
+	}
 	err := f.shared.Run(bounded, bucket, p, ops)
 	switch {
 	case err == nil:

@@ -43,23 +43,26 @@ func NewFleet(memory *Memory) *Fleet { return &Fleet{memory: memory} }
 // NewSharedFleet makes a fleet on a shared store.
 func NewSharedFleet(s Shared) *Fleet {
 	f := &Fleet{}
-	health := newHealth(probe(s.Store), s.Timeout, s.ProbeEvery, s.Now)
-	health.changed = s.Changed
+	servers := newHealths(s.Store, func(place string) *health {
+		h := newHealth(probe(s.Store, place), s.Timeout, s.ProbeEvery, s.Now)
+		h.place, h.changed = place, s.Changed
+		return h
+	})
 	f.fallback = fallback{
-		shared: newCommit(watched{s.Store, &f.stats, health}, s.Timeout), local: NewMemory(s.Now),
-		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, health: health,
+		shared: newCommit(watched{s.Store, &f.stats, servers}, s.Timeout), local: NewMemory(s.Now),
+		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, servers: servers,
 	}
 	run := func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) }
 	f.teller, f.later = newTeller(run), newLater(run)
 	return f
 }
 
-// watched counts the calls to a backend, and lets its health hear of each: of
+// watched counts the calls to a backend, and lets the health of its servers hear of each: of
 // calls, not of those who wait for one, so that one lost reply is one failure.
 type watched struct {
 	Backend
-	stats  *stats
-	health *health
+	stats   *stats
+	servers *healths
 }
 
 // Run watches and passes on.
@@ -67,11 +70,7 @@ func (w watched) Run(ctx context.Context, bucket string, p *decide.Policy, ops [
 	w.stats.calls.Add(1)
 	w.stats.operations.Add(int64(len(ops)))
 	err := w.Backend.Run(ctx, bucket, p, ops)
-	if err != nil {
-		w.health.failed(err)
-	} else {
-		w.health.succeeded()
-	}
+	w.servers.heard(ctx, bucket, err)
 	return err
 }
 
@@ -147,7 +146,7 @@ func (f *Fleet) Health() Health {
 	if f.memory != nil {
 		return Health{}
 	}
-	return f.fallback.health.health()
+	return f.fallback.servers.health()
 }
 
 // Stats is what went to the store since the start.
@@ -168,6 +167,6 @@ func (f *Fleet) Close(ctx context.Context) {
 	if f.memory == nil {
 		f.teller.close(ctx)
 		f.later.close(ctx)
-		f.fallback.health.close()
+		f.fallback.servers.close()
 	}
 }

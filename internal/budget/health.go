@@ -2,17 +2,18 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/retrydecider/decider/internal/decide"
 )
 
-// health knows whether the backend is worth asking. After a few failures in a
+// health knows whether a server is worth asking. After a few failures in a
 // row nothing asks any more but one probe, and everybody does again as soon as
 // that succeeds.
 type health struct {
+	// place is the server whose health it is; "" where there is one.
+	place string
 	probe func(context.Context) error
 	// every is how long a probe may take, and the pause before the next.
 	timeout, every time.Duration
@@ -144,7 +145,11 @@ func (h *health) probed(err error) bool {
 func (h *health) health() Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Health{Degraded: h.down.Load(), Since: h.since, Error: h.last}
+	told := Health{Degraded: h.down.Load(), Since: h.since, Error: h.last}
+	if h.place != "" && h.last != nil {
+		told.Error = fmt.Errorf("of several servers the one at %s: %w", h.place, h.last)
+	}
+	return told
 }
 
 // close ends the probing.
@@ -153,15 +158,4 @@ func (h *health) close() {
 	close(h.stop)
 	h.mu.Unlock()
 	h.probes.Wait()
-}
-
-// probeBucket is written by probes alone; no dependency can have its name.
-const probeBucket = "_probe"
-
-// probe writes, since a store that is full or read-only still answers reads.
-func probe(b Backend) func(context.Context) error {
-	rule := &decide.Policy{Name: probeBucket, Budget: decide.BudgetRule{Capacity: 1, NanoPerSecond: decide.MaxNanoPerSecond}}
-	return func(ctx context.Context) error {
-		return b.Run(ctx, probeBucket, rule, []op{{tell: &failures{}}})
-	}
 }

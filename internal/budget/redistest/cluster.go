@@ -26,8 +26,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	for range 3 {
-		c.Nodes = append(c.Nodes, Start(t, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
-			"--cluster-port", strconv.Itoa(FreePort(t))}, args...)...))
+		c.Nodes = append(c.Nodes, startNode(t, args...))
 	}
 	addresses := url.Values{"cluster": {"true"}}
 	for i, node := range c.Nodes {
@@ -41,6 +40,12 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 	c.URL = c.Nodes[0].URL[:strings.LastIndex(c.Nodes[0].URL, "/")] + "?" + addresses.Encode()
 	c.WaitUntilWell(t)
 	return c
+}
+
+func startNode(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return Start(t, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0",
+		"--cluster-port", strconv.Itoa(FreePort(t))}, args...)...)
 }
 
 // WaitUntilWell waits until each node knows the others and all slots are served.
@@ -83,4 +88,42 @@ func waitFor(t testing.TB, what string, come func() (seen string, ok bool)) {
 		}
 	}
 	t.Fatalf("%s does not come up: %s", what, seen)
+}
+
+// AddReplica starts a replica of a node, which takes its place when it dies.
+func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
+	t.Helper()
+	replica := startNode(t)
+	replica.Do(t, "CLUSTER", "MEET", of.Host(), of.Port(), of.argument("--cluster-port"))
+	id := fmt.Sprint(of.Do(t, "CLUSTER", "MYID"))
+	waitFor(t, "the replica", func() (string, bool) {
+		_, err := replica.Try(t, "CLUSTER", "REPLICATE", id)
+		return fmt.Sprint(err), err == nil
+	})
+	for _, node := range append(c.Nodes, replica) {
+		waitFor(t, "the replica", func() (string, bool) {
+			role := replica.Do(t, "ROLE").([]any)
+			known := fmt.Sprint(node.Do(t, "CLUSTER", "REPLICAS", id))
+			return fmt.Sprint(role, known), role[3] == "connected" && strings.Contains(known, replica.Addr)
+		})
+	}
+	return replica
+}
+
+// WaitUntilPrimary waits until a replica has the slots of the node that it
+// replaces, and every other node knows.
+func (c *Cluster) WaitUntilPrimary(t testing.TB, replica *Server) {
+	t.Helper()
+	for _, node := range append(c.Nodes, replica) {
+		if node.cmd == nil { // killed
+			continue
+		}
+		waitFor(t, "the new primary", func() (string, bool) {
+			info := fmt.Sprint(node.Do(t, "CLUSTER", "INFO"))
+			role := replica.Do(t, "ROLE").([]any)
+			slots := fmt.Sprint(node.Do(t, "CLUSTER", "SLOTS"))
+			return fmt.Sprint(role, info, slots), role[0] == "master" && strings.Contains(info, "cluster_state:ok") &&
+				strings.Contains(slots, fmt.Sprint(replica.Port()))
+		})
+	}
 }

@@ -1,0 +1,119 @@
+package budget
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/decide"
+)
+
+// clusterFleet is a fleet on a cluster, which keeps what it tells of its turns.
+type clusterFleet struct {
+	*Fleet
+	mu    sync.Mutex
+	turns []string
+}
+
+func onCluster(t *testing.T, c *redistest.Cluster) *clusterFleet {
+	t.Helper()
+	f := &clusterFleet{}
+	f.Fleet = NewSharedFleet(Shared{Store: NewRedis(newClient(t, c.URL), nil), Timeout: 2 * time.Second, ProbeEvery: 50 * time.Millisecond, Now: time.Now,
+		Replicas: func() int { return 1 }, Changed: func(h Health) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.turns = append(f.turns, fmt.Sprint(h.Degraded, " ", h.Error))
+		}})
+	t.Cleanup(func() { f.Close(t.Context()) })
+	return f
+}
+
+func (f *clusterFleet) told() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.turns...)
+}
+
+// ruleOn is the tests' rule for a bucket that is on the node, or is not.
+func ruleOn(t *testing.T, c *redistest.Cluster, node *redistest.Server, on bool) *decide.Policy {
+	t.Helper()
+	for i := range 100 {
+		name := fmt.Sprintf("dependency-%d", i)
+		if owner, _ := c.Owner(t, "{"+name+"}"); (owner == node) == on {
+			return testRule(func(p *decide.Policy) { p.Name = name; p.Budget.Capacity = 1_000_000 * token })
+		}
+	}
+	t.Fatal("no such bucket")
+	return nil
+}
+
+// One node of a cluster that dies is out of reach alone: nobody asks it any more,
+// and the buckets on the others are what they were, whichever node it is.
+func TestOneNodeOfAClusterDies(t *testing.T) {
+	t.Parallel()
+	for i := range 3 {
+		t.Run(fmt.Sprint("node ", i+1), func(t *testing.T) {
+			t.Parallel()
+			c := redistest.StartCluster(t, "--cluster-require-full-coverage", "no")
+			f, node := onCluster(t, c), c.Nodes[i]
+			here, elsewhere := ruleOn(t, c, node, true), ruleOn(t, c, node, false)
+			for _, p := range []*decide.Policy{here, elsewhere} {
+				if a := f.Ask(t.Context(), asked(p)); a.Degraded {
+					t.Fatalf("at first: %s", said(a))
+				}
+			}
+			node.Kill()
+			for range 200 {
+				if a := f.Ask(t.Context(), asked(here)); !a.Degraded {
+					t.Fatalf("on the dead node: %s", said(a))
+				}
+				if a := f.Ask(t.Context(), asked(elsewhere)); a.Degraded {
+					t.Fatalf("on another node: %s", said(a))
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if s := f.Stats(); s.Errors != fewFailures {
+				t.Errorf("%d decisions asked the dead node, want %d", s.Errors, fewFailures)
+			}
+			if turns := f.told(); len(turns) != 1 || !strings.Contains(turns[0], "of several servers the one at "+node.Addr) {
+				t.Errorf("told %q", turns)
+			}
+			if h := f.Health(); !h.Degraded || !strings.Contains(h.Error.Error(), node.Addr) {
+				t.Errorf("%+v", h)
+			}
+		})
+	}
+}
+
+// A node that dies is replaced by its replica, and is in use again within a
+// second of that, without waiting for the client's own look at the slots.
+func TestClusterFailOver(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	node := c.Nodes[0]
+	replica := c.AddReplica(t, node)
+	f, p := onCluster(t, c), ruleOn(t, c, node, true)
+	for range 10 {
+		f.Ask(t.Context(), asked(p))
+	}
+	node.Do(t, "WAIT", 1, 5000)
+	node.Kill()
+	for f.Ask(t.Context(), asked(p)); !f.Health().Degraded; {
+		f.Ask(t.Context(), asked(p))
+	}
+	c.WaitUntilPrimary(t, replica)
+	back := time.Now()
+	a := f.Ask(t.Context(), asked(p))
+	for a.Degraded && time.Since(back) < 20*time.Second {
+		time.Sleep(5 * time.Millisecond)
+		a = f.Ask(t.Context(), asked(p))
+	}
+	took := time.Since(back)
+	t.Logf("normal %s after the replica took over", took)
+	if took > time.Second || said(a) != "granted 999989/1000000" {
+		t.Errorf("%s after it was replaced: %s", took, said(a))
+	}
+}
