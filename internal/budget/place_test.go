@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -116,4 +117,51 @@ func TestClusterFailOver(t *testing.T) {
 	if took > time.Second || said(a) != "granted 999989/1000000" {
 		t.Errorf("%s after it was replaced: %s", took, said(a))
 	}
+}
+
+// A script whose node does not answer in time is sent once: not again to the
+// node, and not to another one.
+func TestClusterSendsAScriptOnce(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	client, err := NewClient(c.URL, 300*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	node := c.Nodes[1]
+	b, p := NewRedis(client, nil), ruleOn(t, c, node, true)
+	run(t, b, p.Name, p, op{report: &report{}}) // the slots, the script and a connection are there
+	before := scriptsRun(t, c)
+	node.Pause(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := b.Run(ctx, p.Name, p, []op{{ask: &question{failures: failures{count: 1}, cost: token}}}); err == nil {
+		t.Error("it answered while it was stopped")
+	}
+	node.Resume(t)
+	time.Sleep(time.Second) // whatever is still sent is sent by then
+	if n := scriptsRun(t, c) - before; n != 1 {
+		t.Errorf("%d scripts were run, want one", n)
+	}
+	patient := NewRedis(newClient(t, c.URL), nil)
+	if got := shown(lookAt(t, patient, p, "")); got != "999999/1000000" {
+		t.Errorf("%s is left", got)
+	}
+}
+
+// scriptsRun is how many scripts the nodes have run.
+func scriptsRun(t *testing.T, c *redistest.Cluster) (n int) {
+	t.Helper()
+	for _, node := range c.Nodes {
+		for line := range strings.Lines(fmt.Sprint(node.Do(t, "INFO", "commandstats"))) {
+			var calls int
+			if _, err := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &calls); err == nil {
+				n += calls
+			} else if _, err := fmt.Sscanf(line, "cmdstat_eval:calls=%d,", &calls); err == nil {
+				n += calls
+			}
+		}
+	}
+	return n
 }
