@@ -23,6 +23,8 @@ type explainCommand struct {
 	Attempt  string        `arg:"" optional:"" help:"The failed attempt in JSON, as POST /v1/decide takes it; - reads standard input."`
 	Policies string        `type:"path" placeholder:"FILE" help:"Policy file to decide by, in this process."`
 	Server   string        `placeholder:"URL" help:"Ask a running decider instead, with the fleet's state as it is."`
+	Preset   string        `placeholder:"NAME" help:"Print in plain words what a built-in preset means instead, its source and what it cannot say."`
+	Presets  bool          `help:"List the built-in presets instead."`
 	Classes  bool          `help:"Print the class of every failure instead."`
 	For      string        `default:"default" placeholder:"DEPENDENCY" help:"With --classes: the dependency whose policy is printed."`
 	Seed     *uint32       `placeholder:"N" help:"Make every draw reproducible (mulberry32)."`
@@ -32,8 +34,13 @@ type explainCommand struct {
 
 // Run explains.
 func (c *explainCommand) Run(ctx context.Context, io streams) error {
-	if c.Classes {
+	switch {
+	case c.Classes:
 		return c.printClasses(io)
+	case c.Presets:
+		return c.listPresets(io)
+	case c.Preset != "":
+		return c.printPreset(io)
 	}
 	body, err := c.body(io.in)
 	if err != nil {
@@ -60,7 +67,7 @@ func (c *explainCommand) body(in io.Reader) ([]byte, error) {
 	case c.Server != "" && c.Policies != "":
 		return nil, misuse{errors.New("--server decides by its own policies: leave --policies out")}
 	case c.Attempt == "":
-		return nil, misuse{errors.New(`an attempt is needed, such as '{"dependency":"payments","method":"GET","status":503}', or --classes`)}
+		return nil, misuse{errors.New(`an attempt is needed, such as '{"dependency":"payments","method":"GET","status":503}', or --classes, --preset or --presets`)}
 	case c.Attempt == "-":
 		return io.ReadAll(in)
 	}

@@ -14,7 +14,9 @@
 // failures, headers and names are, mistake.go what a refused file is told,
 // live.go the reading anew while the service runs, describe.go a policy in the
 // words of the file. The JSON Schema and the example that editors read are
-// generated from words.go into decider.schema.json and policies.example.yaml.
+// generated from words.go into decider.schema.json and policies.example.yaml, and
+// docs/policies.md too; published.go and plainwords.go tell of the presets,
+// advise.go of what is legal and unwise.
 package policy
 
-//go:generate go test -run ^TestGenerated$ -update .
+//go:generate go test -run ^(TestGenerated|TestPresetsAgainstPublishedNumbers)$ -update .

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,11 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "write the generated and golden files anew")
 
-// TestGenerated holds the schema and the example to the words that they are
-// generated from; go generate writes them.
+// TestGenerated holds the schema, the example and the manual to the words that
+// they are generated from; go generate writes them.
 func TestGenerated(t *testing.T) {
 	golden(t, "decider.schema.json", generateSchema(t))
 	golden(t, "policies.example.yaml", generateExample())
+	golden(t, filepath.Join("..", "..", "docs", "policies.md"), generatePage())
 }
 
 func golden(t *testing.T, path string, got []byte) {

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/retrydecider/decider/internal/decide"
 )
 
 // builtInPresets are the presets that every file can name, in the words of a
@@ -109,15 +112,35 @@ type Preset struct {
 	Name string
 	// Description is one sentence: what it does and whose rules it reproduces.
 	Description string
+	// Sources are where its numbers are published.
+	Sources []string
+	// Fleet says how a budget of one process is read for the fleet, "" where the
+	// preset is the fleet's already.
+	Fleet string
+	// Cannot is what the words of a policy file cannot say of it.
+	Cannot []string
+	// Policy is the rule that it comes to.
+	Policy *decide.Policy
 }
 
 // BuiltInPresets lists the built-in presets, standard first.
 func BuiltInPresets() []Preset {
 	var list []Preset
 	for _, r := range built().order {
-		list = append(list, Preset{r.name, string(said(r.words.Description))})
+		of := publishedOf[r.name]
+		list = append(list, Preset{r.name, string(said(r.words.Description)), of.sources, of.fleet, of.cannot, built().byName[r.name].policy(r.name)})
 	}
 	return list
+}
+
+// FindPreset finds a built-in preset. The error names the nearest one.
+func FindPreset(name string) (Preset, error) {
+	for _, p := range BuiltInPresets() {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Preset{}, fmt.Errorf("there is no built-in preset %q%s", shorten(name), didYouMean(name, Presets()))
 }
 
 // Presets lists the names of the built-in presets, standard first.
