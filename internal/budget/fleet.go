@@ -35,6 +35,9 @@ type Shared struct {
 	// Changed hears when the store goes out of reach and when it is back; nil:
 	// nobody does. It must not wait for anything.
 	Changed func(Health)
+	// Called hears how long each call of the store took, and its error; nil: nobody
+	// does. It must not wait for anything.
+	Called func(took time.Duration, err error)
 }
 
 // NewFleet makes a fleet of one process, which memory serves.
@@ -49,7 +52,7 @@ func NewSharedFleet(s Shared) *Fleet {
 		return h
 	})
 	f.fallback = fallback{
-		shared: newCommit(watched{s.Store, &f.stats, servers}, s.Timeout), local: NewMemory(s.Now),
+		shared: newCommit(watched{s.Store, &f.stats, servers, s.Now, s.Called}, s.Timeout), local: NewMemory(s.Now),
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, servers: servers,
 	}
 	run := func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) }
@@ -63,13 +66,19 @@ type watched struct {
 	Backend
 	stats   *stats
 	servers *healths
+	now     func() time.Time
+	called  func(time.Duration, error)
 }
 
 // Run watches and passes on.
 func (w watched) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
 	w.stats.calls.Add(1)
 	w.stats.operations.Add(int64(len(ops)))
+	begun := w.now()
 	err := w.Backend.Run(ctx, bucket, p, ops)
+	if w.called != nil {
+		w.called(w.now().Sub(begun), err)
+	}
 	w.servers.heard(ctx, bucket, err)
 	return err
 }
@@ -147,6 +156,15 @@ func (f *Fleet) Health() Health {
 		return Health{}
 	}
 	return f.fallback.servers.health()
+}
+
+// Watch looks whether the store is in reach while nobody asks it, until the
+// context ends: at once, when one failure is enough, and after each second in
+// which nothing was heard of it.
+func (f *Fleet) Watch(ctx context.Context) {
+	if f.memory == nil {
+		f.fallback.servers.watch(ctx)
+	}
 }
 
 // Stats is what went to the store since the start.

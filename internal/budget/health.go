@@ -22,6 +22,7 @@ type health struct {
 	changed func(Health)
 
 	failures atomic.Int64
+	heard    atomic.Int64 // calls and probes that ended
 	down     atomic.Bool
 	stop     chan struct{}
 	probes   sync.WaitGroup
@@ -56,6 +57,7 @@ func (h *health) up() bool { return !h.down.Load() }
 
 // succeeded forgets earlier failures.
 func (h *health) succeeded() {
+	h.heard.Add(1)
 	if h.failures.Load() != 0 {
 		h.failures.Store(0)
 	}
@@ -63,9 +65,14 @@ func (h *health) succeeded() {
 
 // failed counts a failure, and stops the asking at the last of a few in a row.
 func (h *health) failed(err error) {
-	if h.failures.Add(1) < fewFailures {
-		return
+	h.heard.Add(1)
+	if h.failures.Add(1) >= fewFailures {
+		h.turnDown(err)
 	}
+}
+
+// turnDown stops the asking, and tells of it where that is a turn.
+func (h *health) turnDown(err error) {
 	h.turning.Lock()
 	defer h.turning.Unlock()
 	if h.goDown(err) {
@@ -108,11 +115,44 @@ func (h *health) probeUntilUp() {
 			return
 		case <-tick.C:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
-		err := h.probe(ctx)
-		cancel()
-		if h.turnUp(err) {
+		if h.turnUp(h.probeOnce(context.Background())) {
 			return
+		}
+	}
+}
+
+func (h *health) probeOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	return h.probe(ctx)
+}
+
+// silence is how long nothing may be heard of the backend before it is probed.
+const silence = time.Second
+
+// watch probes a backend of which nothing is heard. At the start one failure is
+// enough: nothing speaks against it yet.
+func (h *health) watch(ctx context.Context) {
+	err := h.probeOnce(ctx)
+	if err != nil && ctx.Err() == nil && h.heard.Load() == 0 {
+		h.turnDown(err)
+	}
+	for before, next := h.heard.Load(), silence; ; before = h.heard.Load() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.stop:
+			return
+		case <-time.After(next):
+		}
+		if next = silence; !h.up() || h.heard.Load() != before {
+			continue
+		}
+		if err := h.probeOnce(ctx); err == nil {
+			h.succeeded()
+		} else if ctx.Err() == nil {
+			h.failed(err)
+			next = h.every // four more of these and it is down
 		}
 	}
 }

@@ -120,6 +120,10 @@ func (h *healths) heard(ctx context.Context, bucket string, err error) {
 	}
 }
 
+// watch watches a server while nobody asks: of several the one that has the
+// probes' bucket.
+func (h *healths) watch(ctx context.Context) { h.of(ctx, probeBucket).watch(ctx) }
+
 func (h *healths) close() {
 	for _, each := range h.all() {
 		each.close()
