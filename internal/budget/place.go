@@ -43,15 +43,15 @@ func (r *Redis) lost(ctx context.Context) {
 // backend that is one server has one, by the name of "".
 type healths struct {
 	store Backend
-	make  func(place string) *health
+	begin func(place string) *health
 
 	mu      sync.RWMutex
 	byPlace map[string]*health
 }
 
-// newHealths makes a health for each server, by make, as it is met.
-func newHealths(store Backend, make func(place string) *health) *healths {
-	h := &healths{store: store, make: make, byPlace: map[string]*health{}}
+// newHealths begins a health for each server as it is met.
+func newHealths(store Backend, begin func(place string) *health) *healths {
+	h := &healths{store: store, begin: begin, byPlace: map[string]*health{}}
 	h.at("")
 	return h
 }
@@ -76,7 +76,7 @@ func (h *healths) at(place string) *health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if one, ok = h.byPlace[place]; !ok {
-		one = h.make(place)
+		one = h.begin(place)
 		h.byPlace[place] = one
 	}
 	return one

@@ -93,7 +93,9 @@ func TestEveryFault(t *testing.T) {
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%v\n", r.name, r.answers, r.degraded, millis(r.control), millis(r.p99), millis(r.slowest), millis(r.back), r.late, r.strays, r.grants)
 	}
-	w.Flush()
+	if err := w.Flush(); err != nil {
+		t.Error(err)
+	}
 	t.Logf("store timeout %s, %d decisions a second on %d replicas\n%s", storeTimeout, loadPerSecond, replicas, &table)
 }
 

@@ -54,7 +54,7 @@ dependencies:
 						degraded.Add(1)
 					}
 					if n%every == every-1 { // after spending, so that no deposit finds a full bucket
-						body := fmt.Sprintf(`{"caller":"c%d","report_id":"%s-%d-%d","outcomes":[{"dependency":"%s","first_try_successes":%d}]}`, client, name, client, n, name, every)
+						body := fmt.Sprintf(`{"caller":"c%d","report_id":"r%d","outcomes":[{"dependency":%q,"first_try_successes":%d}]}`, client, n, name, every)
 						if err := call(http.MethodPost, url+"/v1/outcomes", body, http.StatusOK, &struct{}{}); err != nil {
 							t.Error(err)
 							return
