@@ -107,6 +107,7 @@ func randomRule(r *rand.Rand) *decide.Policy {
 		b := &p.Budget
 		b.Off = r.IntN(15) == 0
 		b.Ratio = pick[int64](r, 0, 1, 100_000, 333_333, 1_000_000, r.Int64N(1_000_001))
+		b.RatioMax = pick[int64](r, 0, 0, b.Ratio, 500_000, 1_000_000)
 		b.Capacity = pick(r, decide.MicroPerToken, 10*decide.MicroPerToken, 2_500_001, 1+r.Int64N(100_000_000), decide.MaxCapacity)
 		b.CapacityMillis = pick[int64](r, 0, 1000, 1, 10_000, decide.MaxCapacityMillis)
 		b.NanoPerSecond = pick(r, 0, 1, 999, 100_000_000, 1_111_111, r.Int64N(1_000_000_000_000), decide.MaxNanoPerSecond, 1_234_567_890_123_456%decide.MaxNanoPerSecond)
@@ -116,6 +117,9 @@ func randomRule(r *rand.Rand) *decide.Policy {
 		p.Breaker = decide.BreakerRule{Mode: pick(r, decide.BreakerModeOff, decide.BreakerModeRetries, decide.BreakerModeAll),
 			FailureRatio: pick[int64](r, 1, 500_000, 1_000_000), MinAttempts: pick[int64](r, 1, 6, 20), Window: pick[int64](r, 1000, 10_000, 60_005),
 			OpenFor: pick[int64](r, 1, 500, 5000), Probes: pick[int64](r, 1, 2, 5)}
+		if r.IntN(3) == 0 {
+			p.Backoff[decide.Plain] = decide.Backoff{Strategy: decide.Paced, Cap: pick[int64](r, 1, 1000, 60_000), Gap: pick[int64](r, 1, 527, 1_000_000, 1_000_000_000)}
+		}
 		p.CoolDown = pick(r, decide.CoolDownAuto, decide.CoolDownFleet, decide.CoolDownCaller, decide.CoolDownOff)
 		p.RetryAfter.Max = pick[int64](r, 1000, 60_000)
 	})
@@ -164,7 +168,8 @@ func randomOp(r *rand.Rand, id string, crowd int) op {
 		return op{override: &override{mode: pick(r, decide.OverrideNone, decide.OverrideNone, decide.OverridePause, decide.OverrideAllow),
 			until: 1 + r.Int64N(3000), author: "an operator, \"one\"", words: "why: ü"}}
 	}
-	q := &question{failures: randomFailures(r, crowd), cost: pick[int64](r, 1, 500_000, 1_000_000, 2_000_000), own: r.Int64N(1000), delay: r.Int64N(2000)}
+	q := &question{
+		failures: randomFailures(r, crowd), kind: pick(r, decide.Plain, decide.Plain, decide.Throttle), cost: pick[int64](r, 1, 500_000, 1_000_000, 2_000_000), own: r.Int64N(1000), delay: r.Int64N(2000)}
 	if r.IntN(2) == 0 {
 		q.fit = decide.Some(r.Int64N(70_000) - 100)
 	}

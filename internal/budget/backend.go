@@ -43,6 +43,7 @@ type failures struct {
 // question is step 9 of one decision.
 type question struct {
 	failures
+	kind decide.Kind
 	cost decide.Micro
 	// id makes asking again spend nothing; "" where the caller chose none.
 	id string
@@ -66,7 +67,7 @@ type look struct{ caller string }
 
 // newQuestion is a decision's question in the bucket's words.
 func newQuestion(q *decide.Question) *question {
-	out := &question{failures: newFailures(&q.Failed), cost: q.Cost(), fit: q.Fit, own: q.Own, delay: q.Delay, dryRun: q.DryRun}
+	out := &question{failures: newFailures(&q.Failed), kind: q.Kind, cost: q.Cost(), fit: q.Fit, own: q.Own, delay: q.Delay, dryRun: q.DryRun}
 	if q.ID != "" {
 		out.id = idKey(q.ID, q.Attempt)
 	}

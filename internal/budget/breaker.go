@@ -56,6 +56,15 @@ func (b *breaker) wait(t int64, r *decide.BreakerRule) int64 {
 	return 0
 }
 
+// hasProbe says whether a half-open breaker still has a probe to let through.
+func (b *breaker) hasProbe(t int64, r *decide.BreakerRule) bool {
+	if b.state(t, r) != decide.BreakerHalfOpen {
+		return false
+	}
+	b.endLeases(t)
+	return int64(len(b.leases)) < r.Probes
+}
+
 // lease lets one probe through until its lease ends.
 func (b *breaker) lease(t int64, r *decide.BreakerRule) {
 	b.leases = append(b.leases, t+r.OpenFor)

@@ -106,7 +106,15 @@ func TestBreakerProbes(t *testing.T) {
 			opened,
 			{500, looks(""), "1000/1000 half_open"},
 			{0, ask(), "granted 999/1000 half_open"},
-			// A second question is a failure while a probe is out.
+			{0, ask(), "granted 998/1000 half_open"},
+			{100, ask(), "granted 997/1000 half_open"},
+			// A fourth question is a failure while every probe is out.
+			{0, ask(), "open breaker again 500 open"},
+		}},
+		{"a failure that was not asked about opens though a probe is left", breaking(probes(3)), []step{
+			opened,
+			{500, ask(), "granted 999/1000 half_open"},
+			{0, tells(failures{count: 1}), ""},
 			{0, ask(), "open breaker again 500 open"},
 		}},
 		{"a success after the grant closes", breaking(), []step{

@@ -33,6 +33,10 @@ type bucket struct {
 	// flow is what was deposited lately, losing a tenth each second, so a tenth
 	// of it is the deposit rate per second; flowAt is its second.
 	flow, flowAt int64
+	// yield is how retries have ended lately, and what they have earned.
+	yield yield
+	// slot is when the next slot of a paced fleet begins.
+	slot instant
 	// reported is the instant in ms of the last report, or of the birth.
 	reported int64
 	// coolDown is the instant in ms at which the fleet's cool-down ends.
@@ -61,6 +65,7 @@ func (b *bucket) touch(now int64, p *decide.Policy) int64 {
 	t := max(now, b.at)
 	b.fade(floorDiv(t, 1000))
 	b.credit(t, &p.Budget)
+	b.yield.extra = min(b.yield.extra, b.extraCapacity(&p.Budget))
 	if b.override.mode != decide.OverrideNone && b.override.until <= t {
 		b.override = override{}
 	}
@@ -75,6 +80,7 @@ func (b *bucket) shift(ms int64) {
 	b.reported += ms
 	b.coolDown += ms
 	b.override.until += ms
+	b.slot.ms += ms
 	b.breaker.shift(ms)
 	for name, c := range b.callers {
 		c.coolDown += ms
@@ -83,13 +89,16 @@ func (b *bucket) shift(ms int64) {
 	}
 }
 
-// fade lets the flow of deposits lose a tenth for each second.
+// fade lets the flow of deposits, and what is known of the yield, lose a tenth
+// for each second.
 func (b *bucket) fade(second int64) {
-	for n := second - b.flowAt; n > 0 && b.flow > 0; n-- {
-		b.flow -= (b.flow + 9) / 10
+	for n := second - b.flowAt; n > 0 && (b.flow > 0 || b.yield.won > 0 || b.yield.lost > 0); n-- {
+		b.flow, b.yield.won, b.yield.lost = faded(b.flow), faded(b.yield.won), faded(b.yield.lost)
 	}
 	b.flowAt = max(b.flowAt, second)
 }
+
+func faded(v int64) int64 { return v - (v+9)/10 }
 
 // credit adds what the refill by time has brought since at, exactly: what is
 // less than a millionth is kept for the next time.
@@ -153,12 +162,19 @@ func (b *bucket) deposit(calls int64, r *decide.BudgetRule) {
 	if full := capacity(b.flow, r); b.tokens >= full {
 		b.tokens, b.rest = full, 0
 	}
+	b.depositExtra(calls, r)
 }
 
 // failed records failures of the dependency's own: for the breaker, as
 // deposits where requests deposit, and for the cool-down.
 func (b *bucket) failed(t int64, p *decide.Policy, f *failures) {
 	b.breaker.fail(t, &p.Breaker, f.count)
+	b.record(t, p, f)
+}
+
+// record is what failures say to all but the breaker.
+func (b *bucket) record(t int64, p *decide.Policy, f *failures) {
+	b.yield.lose(f.count-f.firsts, &p.Budget)
 	if p.Budget.DepositOnRequest && f.firsts > 0 {
 		b.deposit(f.firsts, &p.Budget)
 		b.earn(t, p, f.caller, f.firsts)
@@ -179,7 +195,10 @@ func (b *bucket) failed(t int64, p *decide.Policy, f *failures) {
 // ask is step 9 of a decision: override, breaker, cool-down, budget; it spends
 // where it grants.
 func (b *bucket) ask(t int64, p *decide.Policy, q *question) (a decide.Answer) {
-	b.failed(t, p, &q.failures)
+	if !b.breaker.hasProbe(t, &p.Breaker) { // else this one is let through to try
+		b.breaker.fail(t, &p.Breaker, q.count)
+	}
+	b.record(t, p, &q.failures)
 	a.Breaker = b.breaker.state(t, &p.Breaker)
 	a.ReportOutcomes = !p.Budget.Off && !p.Budget.DepositOnRequest && t-b.reported >= quiet
 	switch b.override.mode {
@@ -197,9 +216,15 @@ func (b *bucket) ask(t int64, p *decide.Policy, q *question) (a decide.Answer) {
 		a.Verdict = decide.CoolDownTooLong
 		return a
 	}
-	if !p.Budget.Off && !b.spend(t, p, q, &a) {
+	begin, free := b.nextSlot(t, p, q, &a)
+	if !free {
 		return a
 	}
+	if !p.Budget.Off && !b.spend(t, p, q, &a) {
+		a.Slot = 0
+		return a
+	}
+	b.takeSlot(begin, p, q)
 	if a.Breaker == decide.BreakerHalfOpen {
 		b.breaker.lease(t, &p.Breaker)
 	}
@@ -210,6 +235,10 @@ func (b *bucket) ask(t int64, p *decide.Policy, q *question) (a decide.Answer) {
 func (b *bucket) spend(t int64, p *decide.Policy, q *question, a *decide.Answer) bool {
 	full := capacity(b.flow, &p.Budget)
 	needed := q.cost
+	if b.spendExtra(p, q) {
+		a.Budget = decide.Budget{Asked: true, Tokens: b.tokens, Capacity: full, Cost: q.cost}
+		return true
+	}
 	own := b.ownShare(t, p, q.caller, q.cost)
 	if !own { // borrowing leaves the bucket half full
 		needed = max(needed, full/2+1)
@@ -272,6 +301,7 @@ func (b *bucket) coolDownLeft(t int64, p *decide.Policy, name string) int64 {
 // report counts original calls that ended without a decision.
 func (b *bucket) report(t int64, p *decide.Policy, r *report) {
 	b.reported = t
+	b.yield.win(r.retries, &p.Budget)
 	successes := r.firstTries + r.retries
 	calls := successes
 	if p.Budget.DepositOnRequest {
@@ -309,7 +339,7 @@ func (b *bucket) ttl(t int64, p *decide.Policy) int64 {
 		}
 		keep = max(keep, full)
 	}
-	keep = max(keep, b.coolDown-t, b.override.until-t, p.Breaker.Window+p.Breaker.OpenFor)
+	keep = max(keep, b.coolDown-t, b.override.until-t, b.slot.ms-t, p.Breaker.Window+p.Breaker.OpenFor)
 	for _, c := range b.callers {
 		keep = max(keep, c.coolDown-t)
 	}

@@ -66,7 +66,10 @@ func share(p *decide.Policy, replicas int) *decide.Policy {
 	mine := *p
 	mine.Budget.Capacity = max(p.Budget.Capacity/n, 1)
 	mine.Budget.NanoPerSecond = p.Budget.NanoPerSecond / n
-	mine.Budget.CapacityMillis, mine.Budget.DepositOnRequest = 0, false
+	mine.Budget.CapacityMillis, mine.Budget.DepositOnRequest, mine.Budget.RatioMax = 0, false, 0
+	for kind := range mine.Backoff {
+		mine.Backoff[kind].Gap *= n // this replica's part of the slots
+	}
 	return &mine
 }
 

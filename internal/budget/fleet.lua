@@ -9,13 +9,14 @@
 
 local floor, max, min = math.floor, math.max, math.min
 
-local RULE = 17  -- numbers of the rule, the clock among them
-local WIDTH = 12 -- arguments of an operation
+local RULE = 18  -- numbers of the rule, the clock among them
+local WIDTH = 15 -- arguments of an operation
 local FAIL_OVER, QUIET, IDS_LIVE, REPORTS_LIVE = 10000, 60000, 60000, 600000
 local TTL_MARGIN, LONGEST_TTL, NO_REFILL_TTL = 10000, 31622400000, 86400000
 local MAX_CAPACITY, MAX_FLOW, MAX_MILLIS = 1000000000000, 4000000000000000, 9007199254740991
 local MAX_CALLERS, THE_REST, FORGOTTEN = 100, '*', 600000
 local MAX_SLOTS, MAX_SLOT_COUNT = 20, 100000000
+local FEW_RETRIES, POOR_YIELD, MAX_YIELD, MAX_EXTRA = 20000, 400, 1000000000000, 9
 local OFF, CLOSED, OPEN, HALF_OPEN = 0, 1, 2, 3
 local GRANTED, PAUSED, OPEN_BREAKER, COOL_DOWN_TOO_LONG, NO_TOKENS = 0, 1, 2, 3, 4
 local NONE, PAUSE, ALLOW = 0, 1, 2
@@ -28,6 +29,7 @@ local rule = {
   caller_share = number(6), unit = number(7), budget_off = ARGV[8] == '1', deposit_on_request = ARGV[9] == '1',
   breaker = ARGV[10] == '1', failure_ratio = number(11), min_attempts = number(12), window = number(13),
   open_for = number(14), probes = number(15), cool_down_off = ARGV[16] == '1', longest_wait = number(17),
+  ratio_max = number(18),
 }
 
 local now = tonumber(ARGV[1])
@@ -58,7 +60,7 @@ local function load()
   end
   b.exists = true
   for _, name in ipairs({ 'at', 'rest', 'tokens', 'flow', 'flow_at', 'reported', 'cool_down', 'open_until',
-                          'override', 'override_until', 'override_since' }) do
+                          'override', 'override_until', 'override_since', 'won', 'lost', 'extra', 'slot', 'slot_us' }) do
     b[name] = tonumber(h[name] or '0')
   end
   b.probed = h.probed == '1'
@@ -81,6 +83,7 @@ local function save(ttl)
     'reported', text(b.reported), 'cool_down', text(b.cool_down), 'open_until', text(b.open_until),
     'probed', b.probed and '1' or '0', 'window', table.concat(slots, ','), 'leases', table.concat(leases, ','),
     'override', text(b.override), 'override_until', text(b.override_until), 'override_since', text(b.override_since),
+    'won', text(b.won), 'lost', text(b.lost), 'extra', text(b.extra), 'slot', text(b.slot), 'slot_us', text(b.slot_us),
     'override_author', b.override_author, 'override_words', b.override_words,
   }
   local gone = {}
@@ -114,6 +117,7 @@ local function shift(ms)
   b.reported = b.reported + ms
   b.cool_down = b.cool_down + ms
   b.override_until = b.override_until + ms
+  b.slot = b.slot + ms
   for _, s in ipairs(b.window) do s.start = s.start + ms end
   for i, l in ipairs(b.leases) do b.leases[i] = l + ms end
   if b.open_until ~= 0 then b.open_until = max(b.open_until + ms, 1) end
@@ -123,10 +127,12 @@ local function shift(ms)
   end
 end
 
+local function faded(v) return v - floor((v + 9) / 10) end
+
 local function fade(second)
   local n = second - b.flow_at
-  while n > 0 and b.flow > 0 do
-    b.flow = b.flow - floor((b.flow + 9) / 10)
+  while n > 0 and (b.flow > 0 or b.won > 0 or b.lost > 0) do
+    b.flow, b.won, b.lost = faded(b.flow), faded(b.won), faded(b.lost)
     n = n - 1
   end
   b.flow_at = max(b.flow_at, second)
@@ -156,6 +162,46 @@ local function credit(t)
   b.tokens = b.tokens + gain
 end
 
+-- ------------------------------------------------------- yield.go and pace.go
+
+local function yield_share()
+  local total = b.won + b.lost
+  if total < FEW_RETRIES then return 0 end
+  return min(max((floor(b.won * 1000 / total) - POOR_YIELD) * 5, 0), 1000)
+end
+
+local function extra_capacity()
+  if rule.ratio_max <= rule.ratio then return 0 end
+  local times = MAX_EXTRA
+  if rule.ratio > 0 then times = min(max(floor((rule.ratio_max - rule.ratio) / rule.ratio), 1), MAX_EXTRA) end
+  return floor(capacity() * (times * yield_share()) / 1000)
+end
+
+local function deposit_extra(calls)
+  if rule.ratio_max <= rule.ratio then return end
+  local gain = min(calls * floor((rule.ratio_max - rule.ratio) * yield_share() / 1000), MAX_FLOW)
+  b.extra = min(b.extra + gain, extra_capacity())
+end
+
+local function spend_extra(cost, plain)
+  if not plain or rule.ratio_max == 0 or b.extra < cost then return false end
+  b.extra = b.extra - cost
+  return true
+end
+
+-- slot_wait is in how many ms the next slot of a paced fleet begins
+local function slot_wait(t)
+  return max(b.slot - t + (b.slot_us > 0 and 1 or 0), 0)
+end
+
+local function take_slot(t, wait, gap)
+  if wait == 0 then b.slot, b.slot_us = t, 0 end
+  local us = b.slot_us + gap
+  b.slot, b.slot_us = b.slot + floor(us / 1000), us % 1000
+end
+
+-- ------------------------------------------------------------ bucket.go again
+
 local function clear_override()
   b.override, b.override_until, b.override_since, b.override_author, b.override_words = NONE, 0, 0, '', ''
 end
@@ -163,7 +209,7 @@ end
 local function touch()
   if not b.exists then
     b = { exists = true, at = now, rest = 0, tokens = rule.capacity, flow = 0, flow_at = floor(now / 1000), reported = now,
-          cool_down = 0, open_until = 0, probed = false, window = {}, leases = {} }
+          cool_down = 0, open_until = 0, probed = false, window = {}, leases = {}, won = 0, lost = 0, extra = 0, slot = 0, slot_us = 0 }
     clear_override()
   elseif now < b.at - FAIL_OVER then
     shift(now - b.at)
@@ -171,6 +217,7 @@ local function touch()
   local t = max(now, b.at)
   fade(floor(t / 1000))
   credit(t)
+  b.extra = min(b.extra, extra_capacity())
   if b.override ~= NONE and b.override_until <= t then clear_override() end
   return t
 end
@@ -181,6 +228,7 @@ local function deposit(calls)
   b.tokens = b.tokens + gain
   local full = capacity()
   if b.tokens >= full then b.tokens, b.rest = full, 0 end
+  deposit_extra(calls)
 end
 
 local function time_for(missing)
@@ -252,6 +300,12 @@ local function wait(t)
   return 0
 end
 
+local function has_probe(t)
+  if state(t) ~= HALF_OPEN then return false end
+  end_leases(t)
+  return #b.leases < rule.probes
+end
+
 local function sum()
   local failures, total = 0, 0
   for _, s in ipairs(b.window) do
@@ -316,8 +370,8 @@ end
 
 -- ------------------------------------------------------------ the operations
 
-local function failed(t, name, n, firsts, for_caller, server_delay)
-  fail(t, n)
+local function record(t, name, n, firsts, for_caller, server_delay)
+  if rule.ratio_max > 0 then b.lost = min(b.lost + 1000 * (n - firsts), MAX_YIELD) end
   if rule.deposit_on_request and firsts > 0 then
     deposit(firsts)
     earn(t, name, firsts)
@@ -331,6 +385,11 @@ local function failed(t, name, n, firsts, for_caller, server_delay)
   c.cool_down = max(c.cool_down, t + server_delay)
 end
 
+local function failed(t, name, n, firsts, for_caller, server_delay)
+  fail(t, n)
+  record(t, name, n, firsts, for_caller, server_delay)
+end
+
 local function cool_down_left(t, name)
   if rule.cool_down_off then return 0 end
   local c = callers[name] or callers[THE_REST]
@@ -339,8 +398,9 @@ local function cool_down_left(t, name)
 end
 
 -- spend takes the cost; what it returns is the verdict and when to ask again
-local function spend(t, name, cost)
+local function spend(t, name, cost, plain)
   local full, needed = capacity(), cost
+  if spend_extra(cost, plain) then return GRANTED, -1, full end
   local c = rule.caller_share > 0 and caller(t, name)
   local own = not c or c.share >= cost
   if not own then needed = max(needed, floor(full / 2) + 1) end
@@ -354,27 +414,33 @@ local function spend(t, name, cost)
 end
 
 -- an answer: verdict, asked, tokens, capacity, cost, cool-down, ask again (-1: none),
--- breaker, report outcomes, replayed, own, delay, server delay
-local function ask(t, name, cost, fit)
+-- breaker, report outcomes, replayed, own, delay, server delay, slot
+local function ask(t, name, q)
   local s = state(t)
   local quiet = 0
   if not rule.budget_off and not rule.deposit_on_request and t - b.reported >= QUIET then quiet = 1 end
-  local function answer(verdict, cool_down, again, full)
-    return { verdict, full and 1 or 0, full and b.tokens or 0, full or 0, full and cost or 0, cool_down, again, s, quiet, 0, 0, 0, 0 }
+  local function answer(verdict, cool_down, again, full, slot)
+    return { verdict, full and 1 or 0, full and b.tokens or 0, full or 0, full and q.cost or 0, cool_down, again, s, quiet,
+             0, 0, 0, 0, slot or 0 }
   end
   if b.override == ALLOW then return answer(GRANTED, 0, -1) end
   if b.override == PAUSE then return answer(PAUSED, 0, b.override_until - t) end
   local waits = wait(t)
   if waits > 0 then return answer(OPEN_BREAKER, 0, waits) end
   local cool_down = cool_down_left(t, name)
-  if fit and cool_down > fit then return answer(COOL_DOWN_TOO_LONG, cool_down, -1) end
+  if q.fit and cool_down > q.fit then return answer(COOL_DOWN_TOO_LONG, cool_down, -1) end
+  local slot = q.gap > 0 and slot_wait(t) or 0
+  if q.gap > 0 and slot > q.furthest then return answer(NO_TOKENS, cool_down, slot - q.furthest) end
+  if q.gap > 0 and q.fit and slot > q.fit then return answer(COOL_DOWN_TOO_LONG, cool_down, -1) end
   local verdict, again, full = GRANTED, -1, nil
-  if not rule.budget_off then verdict, again, full = spend(t, name, cost) end
-  if verdict == GRANTED and s == HALF_OPEN then
+  if not rule.budget_off then verdict, again, full = spend(t, name, q.cost, q.plain) end
+  if verdict ~= GRANTED then return answer(verdict, cool_down, again, full) end
+  if q.gap > 0 then take_slot(t, slot, q.gap) end
+  if s == HALF_OPEN then
     b.leases[#b.leases + 1] = t + rule.open_for
     b.probed = true
   end
-  return answer(verdict, cool_down, again, full)
+  return answer(verdict, cool_down, again, full, slot)
 end
 
 -- joined is a list of numbers as one text, which costs the reply less than a list
@@ -393,13 +459,15 @@ local function run_ask(i)
   if before then return before end
   last = touch()
   local server_delay = number(i + 5)
-  failed(last, ARGV[i + 1], number(i + 2), number(i + 3), ARGV[i + 4] == '1', server_delay)
-  local a = ask(last, ARGV[i + 1], number(i + 6), tonumber(ARGV[i + 7]))
+  if not has_probe(last) then fail(last, number(i + 2)) end
+  record(last, ARGV[i + 1], number(i + 2), number(i + 3), ARGV[i + 4] == '1', server_delay)
+  local a = ask(last, ARGV[i + 1], { cost = number(i + 6), fit = tonumber(ARGV[i + 7]), plain = ARGV[i + 12] == '1',
+                                    gap = number(i + 13), furthest = number(i + 14) })
   if ARGV[i + 10] == '1' then return joined(a) end
   dirty = true
   if key and a[1] == GRANTED then
     local kept = { unpack(a) }
-    kept[10], kept[11], kept[12], kept[13] = 1, number(i + 8), number(i + 9), server_delay
+    kept[10], kept[11], kept[12], kept[13] = 1, max(number(i + 8), kept[14]), max(number(i + 9), kept[14]), server_delay
     redis.call('SET', key, joined(kept), 'PX', IDS_LIVE)
   end
   return joined(a)
@@ -416,6 +484,7 @@ local function run_report(i)
   if key and not redis.call('SET', key, '1', 'PX', REPORTS_LIVE, 'NX') then return {} end
   last, dirty = touch(), true
   b.reported = last
+  if rule.ratio_max > 0 then b.won = min(b.won + 1000 * number(i + 3), MAX_YIELD) end
   local successes, finals = number(i + 2) + number(i + 3), number(i + 4)
   local calls = successes
   if rule.deposit_on_request then calls = calls + finals end
@@ -459,7 +528,7 @@ local function ttl(t)
     if rule.nano_per_second > 0 then full = min(time_for(missing), LONGEST_TTL) end
     keep = max(keep, full)
   end
-  keep = max(keep, b.cool_down - t, b.override_until - t, rule.window + rule.open_for)
+  keep = max(keep, b.cool_down - t, b.override_until - t, b.slot - t, rule.window + rule.open_for)
   for _, c in pairs(callers) do keep = max(keep, c.cool_down - t) end
   return keep + TTL_MARGIN
 end

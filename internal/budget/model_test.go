@@ -161,6 +161,11 @@ func (m *model) deposit(calls int64) {
 
 func (m *model) failed(t int64, f *failures) {
 	m.fail(t, f.count)
+	m.felt(t, f)
+}
+
+// felt is what failures say to all but the breaker.
+func (m *model) felt(t int64, f *failures) {
 	if m.p.Budget.DepositOnRequest {
 		m.deposit(f.firsts)
 	}
@@ -179,7 +184,10 @@ func (m *model) ask(t int64, q *question) string {
 		return before + fmt.Sprintf(" replayed %d %d %d", q.own, q.delay, q.serverDelay)
 	}
 	m.refill(t)
-	m.failed(t, &q.failures)
+	if m.breaker(t) != "half_open" || int64(len(m.held(t))) >= m.p.Breaker.Probes { // else it may be a probe
+		m.fail(t, q.count)
+	}
+	m.felt(t, &q.failures)
 	state := m.breaker(t)
 	words := func(parts ...string) string {
 		if state != "off" {

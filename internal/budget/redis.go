@@ -47,7 +47,7 @@ func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	c := newCall(bucket, len(ops))
 	c.rule(p, r.now)
 	for i := range ops {
-		c.add(&ops[i])
+		c.add(p, &ops[i])
 	}
 	replies, err := r.eval(ctx, c)
 	if err != nil {
@@ -112,7 +112,7 @@ type call struct {
 }
 
 // opWidth is how many arguments an operation has; the script knows it too.
-const opWidth = 12
+const opWidth = 15
 
 func newCall(bucket string, ops int) *call {
 	prefix := keyPrefix(bucket)
@@ -137,11 +137,11 @@ func (c *call) rule(p *decide.Policy, now func() time.Time) {
 	r, k := &p.Budget, &p.Breaker
 	c.args = append(c.args, clock, r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain],
 		flag(r.Off), flag(r.DepositOnRequest), flag(k.Mode != decide.BreakerModeOff), k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes,
-		flag(p.CoolDown == decide.CoolDownOff), p.RetryAfter.Max)
+		flag(p.CoolDown == decide.CoolDownOff), p.RetryAfter.Max, r.RatioMax)
 }
 
 // add adds an operation's arguments.
-func (c *call) add(o *op) {
+func (c *call) add(p *decide.Policy, o *op) {
 	end := len(c.args) + opWidth
 	switch {
 	case o.ask != nil:
@@ -151,6 +151,7 @@ func (c *call) add(o *op) {
 			fit = o.ask.fit.Value
 		}
 		c.args = append(c.args, o.ask.cost, fit, o.ask.own, o.ask.delay, flag(o.ask.dryRun), c.key("id:", o.ask.id))
+		c.slots(p, o.ask)
 	case o.tell != nil:
 		c.failures("tell", o.tell)
 	case o.report != nil:
@@ -168,6 +169,16 @@ func (c *call) add(o *op) {
 	for len(c.args) < end {
 		c.args = append(c.args, "")
 	}
+}
+
+// slots adds what a question of its kind may pay with and must wait for.
+func (c *call) slots(p *decide.Policy, q *question) {
+	gap := int64(0)
+	pace := &p.Backoff[q.kind]
+	if pace.Strategy == decide.Paced {
+		gap = pace.Gap
+	}
+	c.args = append(c.args, flag(q.kind == decide.Plain), gap, pace.Cap)
 }
 
 func (c *call) failures(word string, f *failures) {
@@ -243,7 +254,7 @@ func (r *reader) answer() (a decide.Answer) {
 	}
 	a.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
 	a.ReportOutcomes, a.Replayed = r.int() == 1, r.int() == 1
-	a.Own, a.Delay, a.ReplayedServerDelay = r.int(), r.int(), r.int()
+	a.Own, a.Delay, a.ReplayedServerDelay, a.Slot = r.int(), r.int(), r.int(), r.int()
 	return a
 }
 

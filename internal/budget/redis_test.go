@@ -379,8 +379,8 @@ func TestOutOfMemory(t *testing.T) {
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]any{
-		"a number": int64(1), "a list": []any{"0", "1"}, "nothing": nil, "empty": "", "too short": "0,1", "no number": "x,1,1,1,1,1,1,1,1,1,1,1,1",
-		"too long": "0,1,1,1,1,1,1,1,1,1,1,1,1,1", "a verdict that is none": "9,1,1,1,1,1,1,1,1,1,1,1,1", "a breaker that is none": "0,1,1,1,1,1,1,7,1,1,1,1,1",
+		"a number": int64(1), "a list": []any{"0", "1"}, "nothing": nil, "empty": "", "too short": "0,1", "no number": "x,1,1,1,1,1,1,1,1,1,1,1,1,1",
+		"too long": "0,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "a verdict that is none": "9,1,1,1,1,1,1,1,1,1,1,1,1,1", "a breaker that is none": "0,1,1,1,1,1,1,7,1,1,1,1,1,1",
 	} {
 		o := op{ask: &question{}}
 		if err := o.read(reply); err == nil {

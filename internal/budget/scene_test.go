@@ -111,8 +111,9 @@ func asksEvery(times int, ms int64) action {
 }
 
 // What a question may differ in.
-func first(q *question)  { q.firsts = 1 }
-func dryRun(q *question) { q.dryRun = true }
+func first(q *question)     { q.firsts = 1 }
+func throttled(q *question) { q.kind = decide.Throttle }
+func dryRun(q *question)    { q.dryRun = true }
 
 func cost(c decide.Micro) func(q *question)  { return func(q *question) { q.cost = c } }
 func from(caller string) func(q *question)   { return func(q *question) { q.caller = caller } }
@@ -172,6 +173,9 @@ func said(a decide.Answer) string {
 	}
 	if a.CoolDown != 0 {
 		words = append(words, fmt.Sprint("cool ", a.CoolDown))
+	}
+	if a.Slot != 0 {
+		words = append(words, fmt.Sprint("slot ", a.Slot))
 	}
 	if a.Breaker != decide.BreakerOff {
 		words = append(words, a.Breaker.String())

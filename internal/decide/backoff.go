@@ -14,10 +14,11 @@ const (
 	Constant
 	Linear
 	Exponential
+	Paced // the fleet's state hands out slots; the own wait is the one until the slot
 )
 
 var strategyNames = [...]string{
-	"full_jitter", "equal_jitter", "decorrelated_jitter", "proportional_jitter", "constant", "linear", "exponential",
+	"full_jitter", "equal_jitter", "decorrelated_jitter", "proportional_jitter", "constant", "linear", "exponential", "paced",
 }
 
 // String is the strategy's word in a policy.
@@ -48,6 +49,9 @@ type Backoff struct {
 	Multiplier float64
 	// Jitter is the share of the window that proportional_jitter moves by, 0 to 1.
 	Jitter float64
+	// Gap is, in µs, how far the slots of a paced fleet are apart; Cap is the
+	// longest wait until one.
+	Gap int64
 }
 
 // Window is min(cap, ⌊base · multiplier^(n-1)⌋) ms for retry n, which is at
@@ -71,6 +75,8 @@ func (b *Backoff) Window(n int64) int64 {
 // an add and every machine gets the same bits.
 func (b *Backoff) Real(n int64, previous, random float64) float64 {
 	switch b.Strategy {
+	case Paced:
+		return 0 // the slot is not known yet
 	case Constant:
 		return float64(b.Base)
 	case Linear:

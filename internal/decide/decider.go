@@ -137,7 +137,8 @@ func (d *Decision) allow(planned *Decision, refused Reason) {
 // deadline: a replayed one may not, where the deadline has shrunk since.
 func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits bool) {
 	d := &out.Decision
-	delay := d.Delay
+	d.own = max(d.own, answer.Slot)
+	delay := max(d.Delay, answer.Slot)
 	if answer.Replayed {
 		d.own, delay = answer.Own, answer.Delay
 		if d.ServerDelay.Present || answer.ReplayedServerDelay > 0 {

@@ -70,6 +70,8 @@ type Answer struct {
 	Budget Budget
 	// CoolDown is what is left in ms of a wait that the server gave.
 	CoolDown int64
+	// Slot is, in ms, when the slot begins that a paced retry was handed.
+	Slot int64
 	// AskAgain is, in ms, when asking again makes sense.
 	AskAgain Millis
 	Breaker  BreakerState

@@ -80,6 +80,9 @@ type BudgetRule struct {
 	Off bool
 	// Ratio is what each deposit adds.
 	Ratio Micro
+	// RatioMax is what it adds at most, where retries are seen to help; 0: Ratio
+	// whatever they do. What is above Ratio pays for plain failures alone.
+	RatioMax Micro
 	// Capacity is what the bucket holds at least.
 	Capacity Micro
 	// CapacityMillis: it holds what so many ms of the measured deposit rate

@@ -53,7 +53,7 @@ func fallback(p *decide.Policy) gen.Fallback {
 		MaxAttempts:     p.MaxAttempts,
 		RetryAfterMaxMs: p.RetryAfter.Max,
 		MinAttemptMs:    p.MinAttempt,
-		Backoff:         backoff(&p.Backoff[decide.Plain]),
+		Backoff:         backoffAlone(&p.Backoff[decide.Plain]),
 	}
 	if !p.Budget.Off {
 		ratio, burst := tokens(p.Budget.Ratio), min(fallbackBurst, tokens(p.Budget.Capacity))
@@ -64,6 +64,16 @@ func fallback(p *decide.Policy) gen.Fallback {
 
 func backoff(b *decide.Backoff) gen.Backoff {
 	return gen.Backoff{Strategy: b.Strategy.String(), BaseMs: b.Base, CapMs: b.Cap, MinMs: b.Min, Multiplier: b.Multiplier, Jitter: b.Jitter}
+}
+
+// backoffAlone is the backoff of a client that cannot ask: nobody hands it a
+// slot, so it spreads what would be paced.
+func backoffAlone(b *decide.Backoff) gen.Backoff {
+	alone := *b
+	if alone.Strategy == decide.Paced {
+		alone.Strategy = decide.FullJitter
+	}
+	return backoff(&alone)
 }
 
 // otherBackoff is the backoff of a kind, absent where it is the plain one.

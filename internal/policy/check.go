@@ -41,6 +41,9 @@ func (c *compiler) checkWaits(r *rule, l *layers) {
 		if *w.Strategy == word(decide.Constant.String()) {
 			continue
 		}
+		if *w.Strategy == word(decide.Paced.String()) && w.Rate == nil {
+			c.blame(r, []string{own + "strategy", "backoff.strategy"}, "%sstrategy paced needs %srate, the retries per second that the fleet may make", own, own)
+		}
 		if *w.Base > *w.Cap && !(same && *w.Base == *plain.Base) {
 			c.blame(r, []string{own + "base", own + "cap", own + "strategy"},
 				"%sbase %s is longer than %scap %s: every wait would be the cap", own, *w.Base, own, *w.Cap)
@@ -68,6 +71,9 @@ func (c *compiler) checkCosts(r *rule, l *layers) {
 	b := l.words.Budget
 	if bool(*b.Off) {
 		return
+	}
+	if most := units(b.RatioMax.Rat, 6); most > 0 && most < units(b.Ratio.Rat, 6) {
+		c.blame(r, []string{"budget.ratio_max", "budget.ratio"}, "budget.ratio_max %s is below budget.ratio %s", percent(most), percent(units(b.Ratio.Rat, 6)))
 	}
 	capacity := units(b.Capacity.Rat, 6)
 	for kind, cost := range b.Cost.byKind() {

@@ -222,10 +222,20 @@ func (w *backoffWords) compile() (list [3]decide.Backoff) {
 		strategy, _ := decide.ParseStrategy(string(*wait.Strategy))
 		list[kind] = decide.Backoff{
 			Strategy: strategy, Base: int64(*wait.Base), Cap: int64(*wait.Cap), Min: int64(*wait.Min),
-			Multiplier: float(wait.Multiplier.Rat), Jitter: float(wait.Jitter.Rat),
+			Multiplier: float(wait.Multiplier.Rat), Jitter: float(wait.Jitter.Rat), Gap: wait.gap(),
 		}
 	}
 	return list
+}
+
+// gap is how far the slots of a paced fleet are apart in whole µs, so that no
+// more than rate begin in a second.
+func (w *waitWords) gap() int64 {
+	if w.Rate == nil {
+		return 0
+	}
+	perSecond := units(w.Rate.Rat, 3)
+	return (1_000_000_000 + perSecond - 1) / perSecond
 }
 
 // byKind is the cost for each kind of failure in micro-tokens.
@@ -244,6 +254,7 @@ func (w *budgetWords) compile() decide.BudgetRule {
 	return decide.BudgetRule{
 		Off:              bool(*w.Off),
 		Ratio:            units(w.Ratio.Rat, 6),
+		RatioMax:         units(w.RatioMax.Rat, 6),
 		Capacity:         units(w.Capacity.Rat, 6),
 		CapacityMillis:   units(w.CapacitySeconds.Rat, 3),
 		NanoPerSecond:    units(w.MinPerSecond.Rat, 9),

@@ -81,6 +81,9 @@ func (w *description) backoff(key string, b *decide.Backoff) {
 	w.add(key+".cap", span(b.Cap))
 	w.add(key+".multiplier", strconv.FormatFloat(b.Multiplier, 'g', -1, 64))
 	w.add(key+".min", span(b.Min))
+	if b.Strategy == decide.Paced {
+		w.add(key+".rate", strconv.FormatFloat(1e6/float64(b.Gap), 'g', 6, 64))
+	}
 	if b.Strategy == decide.ProportionalJitter {
 		w.add(key+".jitter", share(b.Jitter))
 	}
@@ -120,6 +123,9 @@ func (w *description) budget(b *decide.BudgetRule) {
 		depositOn = "request"
 	}
 	w.add("budget.ratio", percent(b.Ratio))
+	if b.RatioMax > 0 {
+		w.add("budget.ratio_max", percent(b.RatioMax))
+	}
 	w.add("budget.capacity", decide.FormatMicro(b.Capacity))
 	w.add("budget.capacity_seconds", strconv.FormatFloat(float64(b.CapacityMillis)/1000, 'g', -1, 64))
 	w.add("budget.min_per_second", strconv.FormatFloat(float64(b.NanoPerSecond)/1e9, 'g', -1, 64))

@@ -22,7 +22,7 @@ presets:
     retry_after: {max: 60s, spread: 10%, headers: [retry-after]}
     repeat: idempotent
     min_attempt: 0s
-    budget: {ratio: 10%, capacity: 10, capacity_seconds: 1, min_per_second: 0.1, deposit_on: success, cost: {default: 1}, caller_share: 0%}
+    budget: {ratio: 10%, ratio_max: 0%, capacity: 10, capacity_seconds: 1, min_per_second: 0.1, deposit_on: success, cost: {default: 1}, caller_share: 0%}
     breaker: {mode: "off", failure_ratio: 50%, min_attempts: 20, window: 10s, open_for: 5s, probes: 1}
     cool_down: auto
     on_store_failure: local

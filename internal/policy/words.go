@@ -58,12 +58,13 @@ type judgedWords struct {
 
 // waitWords are the words of one wait.
 type waitWords struct {
-	Strategy   *word   `json:"strategy,omitempty" enum:"full_jitter,equal_jitter,decorrelated_jitter,proportional_jitter,constant,linear,exponential" default:"full_jitter" example:"full_jitter" doc:"How the wait grows and is spread."`
+	Strategy   *word   `json:"strategy,omitempty" enum:"full_jitter,equal_jitter,decorrelated_jitter,proportional_jitter,constant,linear,exponential,paced" default:"full_jitter" example:"full_jitter" doc:"How the wait grows and is spread. paced: the fleet's state hands out slots, rate of them a second."`
 	Base       *millis `json:"base,omitempty" min:"0" max:"596h31m23.647s" default:"100ms" example:"100ms" doc:"The first retry's window; 0 waits nothing."`
 	Cap        *millis `json:"cap,omitempty" min:"1ms" max:"596h31m23.647s" default:"1s" example:"1s" doc:"The longest window."`
 	Multiplier *number `json:"multiplier,omitempty" unit:"times" min:"1" max:"1000" default:"2" example:"2" doc:"By what the window grows from retry to retry."`
 	Min        *millis `json:"min,omitempty" min:"0" max:"596h31m23.647s" default:"0s" example:"0s" doc:"The shortest wait, whatever the strategy draws."`
 	Jitter     *ratio  `json:"jitter,omitempty" min:"0%" max:"100%" default:"20%" example:"20%" doc:"The share of the window by which proportional_jitter moves it either way; no other strategy reads it."`
+	Rate       *number `json:"rate,omitempty" unit:"retries per second" min:"0.001" max:"1000000" decimals:"3" example:"1900" doc:"How many slots a second paced hands to the whole fleet, none further ahead than cap; no other strategy reads it."`
 }
 
 type backoffWords struct {
@@ -88,6 +89,7 @@ type retryableWords struct {
 type budgetWords struct {
 	Off             *truth     `json:"-"`
 	Ratio           *ratio     `json:"ratio,omitempty" min:"0%" max:"100%" default:"10%" example:"10%" doc:"What each deposit adds, as a share of one token."`
+	RatioMax        *ratio     `json:"ratio_max,omitempty" min:"0%" max:"100%" default:"0%" example:"50%" doc:"What each deposit adds at most, where the last ten seconds' retries are seen to help; 0 keeps to ratio. What is above ratio never pays for throttles and timeouts."`
 	Capacity        *number    `json:"capacity,omitempty" unit:"tokens" min:"0.000001" max:"1000000" decimals:"6" default:"10" example:"10" doc:"How many tokens the bucket holds at least."`
 	CapacitySeconds *number    `json:"capacity_seconds,omitempty" unit:"seconds" min:"0" max:"3600" decimals:"3" default:"1" example:"1" doc:"The bucket holds what so many seconds of deposits bring, where that is more; 0 switches it off."`
 	MinPerSecond    *number    `json:"min_per_second,omitempty" unit:"tokens per second" min:"0" max:"1000000" rounds:"9" default:"0.1" example:"0.1" doc:"Tokens a second that come by time alone."`

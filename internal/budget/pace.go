@@ -1,0 +1,52 @@
+package budget
+
+import "github.com/retrydecider/decider/internal/decide"
+
+// instant is a time in ms and µs: in µs alone it would pass 2^53 in 230 years.
+type instant struct{ ms, us int64 }
+
+// after is the instant so many µs later.
+func (i instant) after(us int64) instant {
+	us += i.us
+	return instant{i.ms + us/1000, us % 1000}
+}
+
+// from is in how many ms, a part counting as a whole one, the instant comes
+// after t; 0 where it has passed.
+func (i instant) from(t int64) int64 {
+	wait := i.ms - t
+	if i.us > 0 {
+		wait++
+	}
+	return max(wait, 0)
+}
+
+// nextSlot is when the next slot of a paced fleet begins; free is false where
+// that is further ahead than the rule or the deadline allows. A fleet that is
+// not paced has every slot.
+func (b *bucket) nextSlot(t int64, p *decide.Policy, q *question, a *decide.Answer) (begin instant, free bool) {
+	pace := &p.Backoff[q.kind]
+	if pace.Strategy != decide.Paced {
+		return instant{}, true
+	}
+	wait := b.slot.from(t)
+	switch {
+	case wait > pace.Cap:
+		a.Verdict, a.AskAgain = decide.NoTokens, decide.Some(wait-pace.Cap)
+		return instant{}, false
+	case q.fit.Present && wait > q.fit.Value:
+		a.Verdict = decide.CoolDownTooLong
+		return instant{}, false
+	case wait == 0:
+		return instant{ms: t}, true
+	}
+	a.Slot = wait
+	return b.slot, true
+}
+
+// takeSlot hands the slot out.
+func (b *bucket) takeSlot(begin instant, p *decide.Policy, q *question) {
+	if pace := &p.Backoff[q.kind]; pace.Strategy == decide.Paced {
+		b.slot = begin.after(pace.Gap)
+	}
+}
