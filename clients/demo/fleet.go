@@ -23,6 +23,7 @@ type fleetConfig struct {
 	Dependency string
 	Start      time.Time
 	Length     time.Duration
+	AskTimeout time.Duration
 	Seed       uint64
 }
 
@@ -87,7 +88,7 @@ func (f *fleetProcess) connect() error {
 		case bucket:
 			f.clients = append(f.clients, &repeater{base: base, bucket: newTokens()})
 		default:
-			client, err := decider.NewClient(f.config.Decider, decider.WithHTTPClient(toDecider), decider.WithCaller("demo"))
+			client, err := decider.NewClient(f.config.Decider, decider.WithHTTPClient(toDecider), decider.WithTimeout(f.config.AskTimeout), decider.WithCaller("demo"))
 			if err != nil {
 				return err
 			}
@@ -141,7 +142,7 @@ func get(ctx context.Context, client http.RoundTripper, url string) bool {
 	if err != nil {
 		return false
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
+	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
 	return err == nil && response.StatusCode == http.StatusOK
 }

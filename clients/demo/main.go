@@ -24,8 +24,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
+
+	decider "github.com/retrydecider/decider/clients/go"
 )
 
 func main() {
@@ -46,7 +49,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(progress)
 	short := flags.Bool("short", false, "an outage of 6 s instead of 60, less exact")
-	decider := flags.String("decider", "bin/decider", "the decider to run")
+	path := flags.String("decider", "bin/decider", "the decider to run")
 	redis := flags.String("redis", "redis-server", "the redis-server to run")
 	picture := flags.String("out", "demo.svg", "where to write the picture")
 	if err := flags.Parse(args); err != nil {
@@ -56,7 +59,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	if *short {
 		plan = shortPlan
 	}
-	d := &demo{plan: plan, deciderPath: *decider, redisPath: *redis, progress: progress}
+	d := &demo{plan: plan, deciderPath: *path, redisPath: *redis, progress: &together{to: progress}}
 	defer d.stop()
 	results, err := d.run(ctx)
 	if err != nil {
@@ -76,6 +79,19 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	return nil
 }
 
+// together lets several processes write to one place.
+type together struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write writes.
+func (w *together) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}
+
 // plan is how long and how much.
 type plan struct {
 	// Rate is the calls a second of each fleet, PerFleet its processes.
@@ -87,6 +103,9 @@ type plan struct {
 	StallAt, KillAt, ReturnAt time.Duration
 	// Small, Middle and Large are numbers of clients.
 	Small, Middle, Large int
+	// AskTimeout bounds a question, and Noise is what a busy machine may add to a
+	// time. The short demo is for busy ones.
+	AskTimeout, Noise time.Duration
 	// MaxDecider is the most load that decider may let through, its floor apart:
 	// a bucket weighs more in a shorter outage.
 	MaxDecider float64
@@ -95,11 +114,11 @@ type plan struct {
 var (
 	fullPlan = plan{
 		Rate: 100, PerFleet: 4, Healthy: 15 * time.Second, Outage: time.Minute, Recovery: 15 * time.Second,
-		StallAt: 15 * time.Second, KillAt: 25 * time.Second, ReturnAt: 40 * time.Second, Small: 40, Middle: 200, Large: 1000, MaxDecider: 1.02,
+		StallAt: 15 * time.Second, KillAt: 25 * time.Second, ReturnAt: 40 * time.Second, Small: 40, Middle: 200, Large: 1000, AskTimeout: decider.DefaultTimeout, Noise: 50 * time.Millisecond, MaxDecider: 1.02,
 	}
 	shortPlan = plan{
 		Rate: 150, PerFleet: 2, Healthy: 2 * time.Second, Outage: 6 * time.Second, Recovery: 2 * time.Second,
-		StallAt: time.Second, KillAt: 2 * time.Second, ReturnAt: 3 * time.Second, Small: 10, Middle: 40, Large: 160, MaxDecider: 1.05,
+		StallAt: time.Second, KillAt: 2 * time.Second, ReturnAt: 3 * time.Second, Small: 10, Middle: 40, Large: 160, AskTimeout: 300 * time.Millisecond, Noise: 300 * time.Millisecond, MaxDecider: 1.1,
 	}
 )
 

@@ -51,10 +51,10 @@ func (r *result) formula(p *plan) float64 {
 	calls := p.Rate * p.Outage.Seconds()
 	ceiling := 1 + maxRetries - pastTheEnd/p.Outage.Seconds()
 	tokens := r.tokens
-	switch {
-	case r.fleet.Rule == retries:
+	switch r.fleet.Rule {
+	case retries:
 		return ceiling
-	case r.fleet.Rule == asking:
+	case asking:
 		tokens += floorRate*p.Outage.Seconds() + ratio*p.Rate*late
 	}
 	if r.fleet.Killed { // each client's own bucket, of one token; some calls spend none of it
@@ -137,14 +137,12 @@ func printTable(w io.Writer, p plan, results []*result) {
 	}
 }
 
-// What must be shown. noise is what a busy machine may add to a time.
+// What must be shown.
 const (
 	agreement  = 0.10
 	minRetries = 3.9
 	maxKilled  = 1.1
 	maxBack    = 5 * time.Second
-	askBound   = 75 * time.Millisecond
-	noise      = 50 * time.Millisecond
 )
 
 // check says what is not as it should be.
@@ -187,8 +185,8 @@ func checkKilled(p *plan, r *result, load float64, name string, say func(string,
 	if load > maxKilled {
 		say("%s: load %.3f, want %.1f at most", name, load, maxKilled)
 	}
-	if there, away := r.outageP99(p); away > there+askBound+noise {
-		say("%s: a call's p99 rose from %s to %s, want %s at most", name, there, away, askBound)
+	if there, away := r.outageP99(p); away > there+p.AskTimeout+p.Noise {
+		say("%s: a call's p99 rose from %s to %s, want %s at most", name, there, away, p.AskTimeout)
 	}
 	if back := r.backAfter(); back > maxBack {
 		say("%s: the last decision alone fell %s after the deciders were back", name, back)

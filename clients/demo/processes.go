@@ -25,6 +25,7 @@ type demo struct {
 	directory string
 	redisURL  string
 	commands  []*exec.Cmd
+	upstreams []*dependency
 }
 
 // result is what came of one fleet.
@@ -66,7 +67,6 @@ func (d *demo) run(ctx context.Context) ([]*result, error) {
 		if running[i], err = d.startFleet(ctx, f, i, start, deciders); err != nil {
 			return nil, err
 		}
-		defer running[i].upstream.close()
 	}
 	if err := d.watch(ctx, start, results, steady, doomed); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func readJSON(ctx context.Context, url string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
 		return errors.Join(err, fmt.Errorf("%s: %s", url, response.Status))
@@ -258,6 +258,7 @@ func (d *demo) startFleet(ctx context.Context, f fleet, index int, start time.Ti
 	if err != nil {
 		return nil, err
 	}
+	d.upstreams = append(d.upstreams, upstream)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -266,7 +267,7 @@ func (d *demo) startFleet(ctx context.Context, f fleet, index int, start time.Ti
 	for i := range d.plan.PerFleet {
 		config, err := json.Marshal(fleetConfig{
 			Rule: f.Rule, Clients: f.Clients / d.plan.PerFleet, Rate: d.plan.Rate / float64(d.plan.PerFleet), Upstream: upstream.url,
-			Decider: deciders[i%len(deciders)].url(), Dependency: dependencyName(index), Start: start, Length: d.plan.total(),
+			Decider: deciders[i%len(deciders)].url(), Dependency: dependencyName(index), Start: start, Length: d.plan.total(), AskTimeout: d.plan.AskTimeout,
 			Seed: uint64(index*d.plan.PerFleet + i),
 		})
 		if err != nil {
@@ -328,6 +329,9 @@ func (d *demo) stop() {
 	}
 	for _, each := range d.commands {
 		_ = each.Wait() // it was killed, or has been waited for
+	}
+	for _, each := range d.upstreams {
+		each.close()
 	}
 	if d.directory != "" {
 		_ = os.RemoveAll(d.directory)

@@ -1,24 +1,36 @@
-// Package decider asks decider, the fleet's one service for retries, what to do
-// after a failed call: retry after so long, or give up.
+// Package decider makes calls that fail politely: after a failed attempt it asks
+// decider, the fleet's one service for retries, whether to make another and after
+// how long, and does so.
 //
-// A [Client] puts one question per failed attempt ([Client.Decide]) and reports
-// the calls that needed no question ([Client.Report]), which is what feeds the
-// fleet's retry budget. It does no more: it neither makes your calls nor waits
-// nor repeats anything, its own question to decider included.
+//	client, err := decider.NewClient("http://decider:8080", decider.WithCaller("checkout"))
+//	…
+//	defer client.Close(ctx)
+//	payments := &http.Client{Transport: decider.NewTransport(client)}
 //
-// The order of events around a call of yours:
+// There are three ways in, each standing on the next:
 //
-//  1. make the call; where it succeeds, count it for the next report;
-//  2. where it fails, describe the attempt in an [Attempt] and ask;
-//  3. where [Decision.Retry] is true, wait [Decision.Delay] and make the call
-//     again with the attempt number [Decision.NextAttempt];
-//  4. else return your last real response or error to your caller.
+//   - [Transport], an [http.RoundTripper], does everything for an HTTP client:
+//     it tells what happened, asks, waits, repeats, and counts;
+//   - [Client.Ask], [Client.Succeeded] and [Client.Admit] do all of that but the
+//     loop, for other protocols and for retry libraries (see the module examples);
+//   - [Client.Decide] and [Client.Report] are the calls of the contract, bare.
 //
-// Asking costs at most the client's own timeout (75 ms unless [WithTimeout] says
-// otherwise). An error of Decide means that there is no decision: the
-// failed call is then best given up, for an outage that also cut you off from
-// decider is no time for more calls. [Problem] tells a question that decider
-// refused from an answer that never came.
+// The order of events around a call made through a Transport:
 //
-// The package imports the standard library alone.
+//  1. where decider sheds calls of the dependency, fail at once with a [ShedError];
+//  2. make the attempt; a success is counted, and reported within a second;
+//  3. on a failure, say how it ended ([Outcome]); a request that cannot be
+//     repeated, a caller who has left and a deadline that is over need no question;
+//  4. ask, within 75 ms; where no answer comes, the local rule ([Fallback])
+//     answers: one retry for ten successes, full jitter, and only what is safe;
+//  5. tell the [Observer]; give the last response or error back, or wait and
+//     begin again at 2.
+//
+// Reports teach as much as they tell: what each is answered with, a pause, a
+// cool-down, a breaker, the policy's own rule for a client alone, holds until the
+// next one. decider being down costs a call one bounded question at most, and
+// after three of those none: for a second at a time nobody asks.
+//
+// The package imports the standard library alone, and runs a goroutine only
+// while a report is being sent.
 package decider

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"time"
 
 	decider "github.com/retrydecider/decider/clients/go"
@@ -19,6 +22,113 @@ func startDecider() *httptest.Server {
 		_, _ = io.WriteString(w, `{"decision":"retry","delay_ms":51,"reason":"backoff","next_attempt":2,
 			"message":"Retry in 51 ms as attempt 2 of at most 4, after the policy's own backoff."}`)
 	}))
+}
+
+func ExampleNewTransport() {
+	server := startDecider() // or http://127.0.0.1:8080 after `make run`
+	defer server.Close()
+	down := true
+	payments := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down {
+			down = false
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "paid")
+	}))
+	defer payments.Close()
+
+	client, err := decider.NewClient(server.URL, decider.WithCaller("checkout"), decider.WithTimeout(time.Second), decider.WithReportInterval(0))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close(context.Background())
+	retries := decider.ObserverFunc(func(_ context.Context, e decider.Event) {
+		fmt.Printf("attempt %d ended with %d; retry: %t, in %s\n", e.Attempt, e.Status, e.Decision.Retry, e.Decision.Delay)
+	})
+	caller := &http.Client{
+		Timeout: 5 * time.Second, // of the whole call; decider plans within it
+		Transport: decider.NewTransport(client,
+			decider.WithDependency(func(*http.Request) string { return "payments" }),
+			decider.WithIdempotencyKey(nil), // payments honors keys, so that a POST may be repeated
+			decider.WithObserver(retries)),
+	}
+	response, err := caller.Post(payments.URL, "text/plain", strings.NewReader("10 EUR"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	fmt.Println(string(body))
+	// Output:
+	// attempt 1 ended with 503; retry: true, in 51ms
+	// paid
+}
+
+// Calls of any other kind: the loop is your own.
+func ExampleClient_Ask() {
+	server := startDecider()
+	defer server.Close()
+	client, err := decider.NewClient(server.URL, decider.WithTimeout(time.Second), decider.WithReportInterval(0))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close(context.Background())
+	ctx := context.Background()
+	attempts := 0
+	publish := func() error {
+		if attempts++; attempts == 1 {
+			return errors.New("the broker closed the connection")
+		}
+		return nil
+	}
+	for attempt := 1; ; attempt++ {
+		err := publish()
+		if err == nil {
+			client.Succeeded("broker", attempt)
+			break
+		}
+		decision := client.Ask(ctx, decider.Attempt{
+			Dependency: "broker", Method: "PUT", Outcome: decider.ConnectionClosed, Number: attempt,
+		})
+		if !decision.Retry {
+			fmt.Println("give up:", err)
+			return
+		}
+		time.Sleep(decision.Delay)
+	}
+	fmt.Println("published at attempt", attempts)
+	// Output: published at attempt 2
+}
+
+// What one call knows, its context carries.
+func ExampleWithCall() {
+	ctx := decider.WithCall(context.Background(), decider.Call{
+		Dependency:     "orders",
+		IdempotencyKey: "order-4711",          // of the operation, for every attempt
+		MinAttempt:     50 * time.Millisecond, // no retry with less left
+	})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://orders.example/v1/orders", strings.NewReader("{}"))
+	fmt.Println(r.Method, r.URL, err)
+	// Output: POST http://orders.example/v1/orders <nil>
+}
+
+// Every retry in the log, with its number, its wait and its cause.
+func ExampleLogTo() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	decider.LogTo(log).Observe(context.Background(), decider.Event{
+		Dependency: "payments", Method: "GET", Attempt: 1, Status: 503,
+		Decision: decider.Decision{Retry: true, Delay: 51 * time.Millisecond, Reason: decider.ReasonBackoff, DecisionID: "7f3c9a52"},
+	})
+	// Output: level=INFO msg=retry call.dependency=payments call.method=GET call.attempt=1 call.status=503 call.retry=true call.delay=51ms call.reason=backoff call.degraded=false call.local=false call.decision_id=7f3c9a52
 }
 
 func ExampleClient_Decide() {

@@ -51,7 +51,7 @@ func Do(client *decider.Client, r *http.Request, send func(*http.Request) (*http
 	response, err := failsafe.With[*http.Response](policy).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[*http.Response]) (*http.Response, error) {
 		if attempts++; attempts > 1 {
 			if before := e.LastResult(); before != nil {
-				before.Body.Close() //nolint:errcheck // a failed response's
+				before.Body.Close()
 			}
 			if r.GetBody != nil {
 				body, err := r.GetBody()
