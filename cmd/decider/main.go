@@ -29,6 +29,7 @@ type commands struct {
 	Check       checkCommand       `cmd:"" help:"Check policy files; every mistake is named at file:line:column."`
 	Explain     explainCommand     `cmd:"" help:"Explain what would be decided for one failed attempt, question by question. Spends nothing."`
 	Simulate    simulateCommand    `cmd:"" help:"Play a fleet, a dependency and an outage in virtual time, with the code that decides in production."`
+	Gen         genCommand         `cmd:"" help:"Write what others need to watch decider: a dashboard, alerts."`
 	Replay      replayCommand      `cmd:"" help:"Put a decision log to another policy: which decisions flip, the budget over time, the load that is saved."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running decider whether it is ready; exits 1 where it is not."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

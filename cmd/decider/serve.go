@@ -119,12 +119,14 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 	server.RegisterOnShutdown(func() { close(a.draining) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	notify("READY=1", log)
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
 	a.stopping.Store(true)
+	notify("STOPPING=1", log)
 	log.Info("decider stops", "answers_for", c.ShutdownDelay, "then_drains_for_at_most", drainTimeout)
 	time.Sleep(c.ShutdownDelay)
 	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
