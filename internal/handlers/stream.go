@@ -22,6 +22,9 @@ const (
 	// streamWriteTimeout is how long a client may take nothing of what is
 	// written to it.
 	streamWriteTimeout = 5 * time.Second
+	// streamLifetime is after how long a stream ends. Who follows comes back at
+	// once, is let in anew, and may meet another replica.
+	streamLifetime = 15 * time.Minute
 )
 
 var errStopping = errors.New("the process is about to end")
@@ -47,8 +50,8 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 	if c.Request().Method == http.MethodHead {
 		return nil
 	}
-	left := requestContext(c).Done()
-	for {
+	left, end := requestContext(c).Done(), s.Now().Add(streamLifetime)
+	for s.Now().Before(end) {
 		if out.tell(current) != nil {
 			return nil // the client has left, or took nothing for too long
 		}
@@ -61,6 +64,7 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 			current = s.pulse.latest()
 		}
 	}
+	return nil
 }
 
 // stream is one client that follows.

@@ -311,6 +311,21 @@ func TestStreamsEndWithTheProcess(t *testing.T) {
 	})
 }
 
+// Who may ask can change while a stream is open, so that it does not stay open.
+func TestStreamsAreAdmittedAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := follow(t, virtual(t, new(fakeFleet)), "/v1/decisions/stream", "")
+		begun := time.Now()
+		if rest := p.ended(t); !strings.Contains(rest, ":") {
+			t.Errorf("%q", rest)
+		}
+		if took := time.Since(begun); took != streamLifetime {
+			t.Errorf("ended after %v", took)
+		}
+	})
+}
+
 // A client that takes nothing is cut off, and nobody waits for it.
 func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
 	t.Parallel()

@@ -52,9 +52,9 @@ function App() {
       <nav aria-label="Views">${Object.entries(views).filter(([, each]) => !each.hidden).map(([name, each]) => html`<a key=${name} href=${to(name)} aria-current=${at.view === name ? "page" : undefined}>${each.title}</a>`)}<a href="docs">API</a></nav>
       <span class="grow"></span><${Connection} /><${Settings} redraw=${redraw} /></header>
     <${Stale} />
-    <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && live.state !== "live" ? "old" : ""}>
+    <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && lost() ? "old" : ""}>
       ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
-      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${may} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …</p>`}
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${may} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …${live.refused ? " Who asks has to say who they are: the browser asks for a name of the auth file and, as the password, its key." : ""}</p>`}
     </main>
     <${Foot} />
     <${Announcer} />`;
@@ -66,19 +66,24 @@ function Connection() {
   return html`<span class=${`connection ${live.state}`} data-state=${live.state}><span class="dot" aria-hidden="true"></span>${words}</span>`;
 }
 
+// lost says whether the connection has been gone for longer than a stream takes
+// that ends in good order and comes again.
+const lost = () => (live.state === "connecting" || live.state === "reconnecting") && Date.now() - live.since > 2000;
+
 function Stale() {
-  if (live.state === "live" || live.state === "sleeping" || (live.state === "connecting" && Date.now() - live.since < 3000)) return null;
-  return html`<div class="stale"><b>${live.heard ? `Connection lost. What you see is ${rough(Date.now() - live.heard)} old.` : "decider does not answer."}</b> Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.
+  if (!lost()) return null;
+  const what = live.refused ? `decider gives no stream: ${live.refused}` : live.heard ? "Connection lost." : "decider does not answer.";
+  return html`<div class="stale"><b>${what}${live.heard ? ` What you see is ${rough(Date.now() - live.heard)} old.` : ""}</b> Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.
     <button type="button" onClick=${retryNow}>try now</button></div>`;
 }
 
 // Announcer tells a screen reader what changed, and only that: the tables move
 // each second.
 function Announcer() {
-  const lost = live.state === "reconnecting" ? "Connection lost, reconnecting." : live.state === "live" ? "Live." : "Connecting.";
+  const state = lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
   const serious = live.snapshot ? new Set(all(live).filter((each) => each.grade === "bad").map((each) => each.about)) : new Set();
   const trouble = serious.size ? ` In trouble: ${[...serious].slice(0, 5).join(", ")}${serious.size > 5 ? ` and ${serious.size - 5} more` : ""}.` : "";
-  return html`<p class="off-screen" role="status">${lost}${trouble}</p>`;
+  return html`<p class="off-screen" role="status">${state}${trouble}</p>`;
 }
 
 const schemes = ["light dark", "light", "dark"], schemeWords = { "light dark": "auto", light: "light", dark: "dark" };
@@ -91,8 +96,8 @@ function Settings({ redraw }) {
     setScheme(chosen);
     keep("decider-scheme", chosen);
   };
-  return html`<span class="settings"><button type="button" class="quiet" onClick=${() => { zone.set(!zone.utc); redraw(); }} aria-label=${`times are ${zone.utc ? "UTC" : "local"}; change`}>${zone.utc ? "UTC" : "local time"}</button>
-    <button type="button" class="quiet" onClick=${next} aria-label=${`colours: ${schemeWords[scheme]}; change`}>◐ ${schemeWords[scheme]}</button></span>`;
+  return html`<span class="settings"><button type="button" class="quiet" onClick=${() => { zone.set(!zone.utc); redraw(); }} aria-label=${`${zone.utc ? "UTC" : "local time"}, change the time zone`}>${zone.utc ? "UTC" : "local time"}</button>
+    <button type="button" class="quiet" onClick=${next} aria-label=${`${schemeWords[scheme]}, change the colours`}><span aria-hidden="true">◐ </span>${schemeWords[scheme]}</button></span>`;
 }
 
 function Foot() {

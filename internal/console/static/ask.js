@@ -29,7 +29,7 @@ export async function ask(method, path, body) {
 
 export const dependencyPath = (name) => `v1/dependencies/${encodeURIComponent(name)}`;
 
-// curl is the same request for a terminal.
+// curl is the same request for a terminal. A key is not the page's to know.
 export function curl(method, path, body) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const lines = [`curl -s${method === "POST" ? "" : ` -X ${method}`} ${quoted(address(path))}`];

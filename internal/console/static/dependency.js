@@ -16,11 +16,12 @@ export function Dependency({ name, may }) {
   return html`<header class="page"><p class="crumb"><a href=${to("fleet")}>Fleet</a> / </p><h1 tabindex="-1">${name}</h1>
       ${rule && rule.description ? html`<p>${rule.description}${rule.owner ? html` · <span class="faint">${rule.owner}</span>` : null}</p>` : null}
       <p class="actions"><a class="button" href=${to("explain", "", { dependency: name, method: "GET", status: "503" })}>explain an attempt</a></p></header>
-    ${found.length ? html`<ul class="card troubles ${found[0].grade}">${found.map((each) => html`<li key=${each.text.slice(0, 12)} class=${each.grade}><span class="sign" aria-label=${each.grade}></span><span>${each.text}</span></li>`)}</ul>` : null}
+    ${found.length ? html`<ul class=${`card troubles ${found[0].grade}`}>${found.map((each) => html`<li key=${each.text.slice(0, 12)} class=${each.grade}><span class="sign" role="img" aria-label=${each.grade}></span><span>${each.text}</span></li>`)}</ul>` : null}
     <div class="columns">
       <div>
         <section class="card" aria-labelledby="state"><h2 id="state">State now</h2><${State} one=${one} rule=${rule} name=${name} /></section>
         ${memory ? html`<${Charts} memory=${memory} one=${one} name=${name} />` : null}
+        <section class="card" aria-labelledby="counts"><h2 id="counts">Why, by count <span class="faint">of this replica, since it started</span></h2><${Counts} one=${one} memory=${memory} /></section>
       </div>
       <div>
         <section class="card" aria-labelledby="override"><h2 id="override">Override</h2><${Overriding} name=${name} override=${one.override} may=${may} /></section>
@@ -28,7 +29,6 @@ export function Dependency({ name, may }) {
           ${rule ? html`<pre class="yaml" tabindex="0" aria-label="policy in force">${yaml(rule)}</pre>` : html`<p role="status">${problem ? problem.message : "Asking …"}</p>`}</section>
       </div>
     </div>
-    <section class="card" aria-labelledby="counts"><h2 id="counts">Why, by count <span class="faint">of this replica, since it started</span></h2><${Counts} one=${one} memory=${memory} /></section>
     <section class="card" aria-labelledby="latest"><h2 id="latest">Latest decisions <a class="more" href=${to("decisions", "", { dependency: name })}>follow</a></h2>
       <${DecisionTable} decisions=${live.decisions.slice(0, 25)} caption="Latest decisions on ${name}" brief="dependency" /></section>`;
 }

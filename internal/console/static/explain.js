@@ -45,7 +45,7 @@ export function Explain({ query }) {
     }
     setBusy(false);
   };
-  useEffect(() => { if (attempt.dependency && attempt.method) run(); }, []); // an address that was sent shows its answer
+  useEffect(() => { if (attempt.dependency && attempt.method && (query.status || query.outcome || query.grpc_status)) run(); }, []); // an address that was sent shows its answer
   const errors = Object.fromEntries((wrong ? wrong.errors : []).map((each) => [each.field.split("/")[1], each.detail]));
   return html`<header class="page"><h1 tabindex="-1">Explain an attempt</h1><p class="faint">Nothing is spent and nothing changes.</p></header>
     <div class="columns wide-right">

@@ -74,7 +74,7 @@ function Troubles({ found }) {
   const serious = found.filter((each) => each.grade !== "note"), few = open ? found : found.slice(0, 6);
   if (found.length === 0) return html`<p class="all-well"><span aria-hidden="true">✓</span> Nothing needs attention.</p>`;
   return html`<section class=${`card troubles ${found[0].grade}`} aria-labelledby="now"><h2 id="now">Needs attention${serious.length ? html` <span class="count">${serious.length}</span>` : ""}</h2>
-    <ul>${few.map((each) => html`<li key=${each.about} class=${each.grade}><span class="sign" aria-label=${{ bad: "bad", warn: "warning", note: "note" }[each.grade]}></span><a href=${each.link}>${each.about}</a> <span>${each.text}</span></li>`)}</ul>
+    <ul>${few.map((each) => html`<li key=${each.about} class=${each.grade}><span class="sign" role="img" aria-label=${{ bad: "bad", warn: "warning", note: "note" }[each.grade]}></span><a href=${each.link}>${each.about}</a> <span>${each.text}</span></li>`)}</ul>
     ${found.length > 6 ? html`<button type="button" class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? "fewer" : `${found.length - 6} more`}</button>` : null}
   </section>`;
 }

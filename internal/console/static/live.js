@@ -5,6 +5,8 @@
 // refuses it gives up, and this file tries again. The page always says which of
 // the two it is, and how old what it shows is.
 
+import { ask } from "./ask.js";
+
 const seconds = 120; // of history
 const keepRows = 500; // decisions
 const quiet = 5000; // ms without a snapshot that look like a fault
@@ -15,6 +17,7 @@ export const live = {
   state: "connecting",
   since: Date.now(),
   tries: 0,
+  refused: "", // why the server gives no stream, where it says so
   heard: 0, // when the last snapshot came, by this browser's clock
   snapshot: null,
   dependencies: new Map(), // by name, what is remembered of each
@@ -62,7 +65,9 @@ function open() {
   on("skipped", (event) => { live.skipped += JSON.parse(event.data); changed(); });
   on("error", () => {
     lost();
-    if (mine.readyState === EventSource.CLOSED) again();
+    if (mine.readyState !== EventSource.CLOSED) return;
+    again();
+    whyRefused();
   });
 }
 
@@ -75,6 +80,18 @@ function close() {
 function again() {
   close();
   timer = setTimeout(open, Math.min(1000 * 2 ** Math.min(live.tries, 4), 10000));
+}
+
+// whyRefused asks for what the browser does not tell of a stream: the words of
+// the refusal. Where a password is wanted, this makes the browser ask for it.
+async function whyRefused() {
+  try {
+    await ask("GET", "v1/status");
+    live.refused = "";
+  } catch (error) {
+    live.refused = error.status ? error.message : "";
+  }
+  changed();
 }
 
 function lost() {
@@ -115,6 +132,7 @@ function take(snapshot) {
   live.snapshot = snapshot;
   live.heard = Date.now();
   live.tries = 0;
+  live.refused = "";
   become("live");
 }
 

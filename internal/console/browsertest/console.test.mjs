@@ -1,0 +1,343 @@
+// The console in a real browser, view by view.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { accessible, browse, get, live, pause, picture, policies, post, proxy, start, until, view, watch } from "./support.mjs";
+
+let browser, decider;
+before(async () => { [browser, decider] = await Promise.all([browse(), start()]); });
+after(async () => { await browser.close(); await decider.stop(); });
+
+const failed = (more) => ({ dependency: "payments", method: "GET", status: 503, caller: "checkout", ...more });
+const key = () => `dcd_${randomBytes(32).toString("base64url")}`;
+const row = (page, name) => page.locator("table.dependencies tbody tr", { has: page.getByRole("link", { name, exact: true }) });
+
+test("the page loads and is live", async () => {
+  const page = await watch(browser, decider.url);
+  await live(page, 3000);
+  assert.equal(await page.title(), "Fleet · decider");
+  await row(page, "payments").waitFor();
+  assert.equal(await row(page, "payments").locator("meter").getAttribute("value"), "20");
+  assert.match(await page.locator(".all-well").innerText(), /Nothing needs attention/);
+  await picture(page, "fleet-idle");
+  await page.done();
+});
+
+test("a decision is shown within two seconds", async () => {
+  const page = await watch(browser, `${decider.url}#/decisions?dependency=inventory`);
+  await live(page);
+  for (let i = 1; i <= 3; i++) {
+    await post(decider.url, "v1/decide", failed({ dependency: "inventory", caller: `probe-${i}` }));
+    const took = await until("the decision is shown", () => page.getByRole("cell", { name: `probe-${i}` }).isVisible(), 2000);
+    assert.ok(took < 2000, `${took} ms`);
+  }
+  await view(page, "/");
+  await post(decider.url, "v1/decide", failed({ dependency: "brand-new", status: 404 }));
+  await until("the new dependency is in the table", () => row(page, "brand-new").isVisible(), 2000);
+  await page.done();
+});
+
+test("what is filtered is in the address", async () => {
+  await post(decider.url, "v1/decide/batch", { attempts: [failed({ caller: "a" }), failed({ caller: "b", status: 404 }), failed({ dependency: "mail", caller: "b", status: 404 })] });
+  const page = await watch(browser, `${decider.url}#/decisions?decision=give_up&caller=b`);
+  await live(page);
+  const callers = () => page.locator("table.decisions tbody tr").allInnerTexts();
+  await until("two rows", async () => (await callers()).length === 2, 3000);
+  await page.getByLabel("dependency", { exact: true }).fill("mail");
+  await page.keyboard.press("Tab");
+  await until("one row", async () => (await callers()).length === 1, 3000);
+  assert.match(page.url(), /#\/decisions\?decision=give_up&caller=b&dependency=mail$/);
+  await page.getByLabel("reason").selectOption("deadline");
+  await until("no row", async () => (await callers()).length === 0, 3000);
+  await page.getByRole("button", { name: "clear" }).click();
+  await until("all rows", async () => (await callers()).length >= 3, 3000);
+  await page.getByRole("button", { name: /hold still/ }).click();
+  const held = (await callers()).length;
+  await post(decider.url, "v1/decide", failed({ caller: "later" }));
+  await page.getByRole("button", { name: /go on \(1 new\)/ }).waitFor({ timeout: 3000 });
+  assert.equal((await callers()).length, held);
+  await page.getByRole("button", { name: /go on/ }).click();
+  await page.getByRole("cell", { name: "later" }).waitFor();
+  await page.done();
+});
+
+test("an attempt is explained, and the question can be taken along", async () => {
+  const page = await watch(browser, `${decider.url}#/explain`, { permissions: ["clipboard-read", "clipboard-write"], expected: /status of 422/ });
+  await page.getByLabel("dependency", { exact: true }).fill("payments");
+  await page.getByLabel("method").fill("POST");
+  await page.getByLabel("HTTP status").last().fill("503");
+  await page.getByLabel("Retry-After").fill("2");
+  await page.getByLabel("deadline left, ms").fill("8000");
+  await page.getByLabel("idempotency key").selectOption("true");
+  await page.getByLabel("caller").fill("it's me");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.getByText("must be 1 to 128 characters").first().waitFor(); // a name has no blanks
+  assert.equal(await page.getByLabel("caller").getAttribute("aria-invalid"), "true");
+  await picture(page, "explain-refused");
+  await page.getByLabel("caller").fill("checkout");
+  await page.keyboard.press("Enter");
+  await page.locator(".answer").waitFor();
+  const steps = await page.locator(".trace tbody tr td:first-child").allInnerTexts();
+  assert.deepEqual(steps, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+  assert.match(await page.locator(".answer h2").innerText(), /retry[\s\S]*in 2(\.\d+)?s[\s\S]*retry after/);
+  await picture(page, "explain");
+
+  await page.getByRole("button", { name: "copy as curl" }).click();
+  await page.getByText("copied").waitFor();
+  const command = await page.evaluate(() => navigator.clipboard.readText());
+  const told = JSON.parse(execFileSync("sh", ["-c", command]).toString());
+  assert.equal(told.reason, "retry_after");
+  assert.equal(told.trace.length, 9);
+
+  const sent = await watch(browser, page.url()); // a colleague opens the address
+  await sent.locator(".answer").waitFor();
+  assert.equal(await sent.getByLabel("Retry-After").inputValue(), "2");
+  await sent.done();
+  const counts = (await get(decider.url, "v1/dependencies/payments")).counts;
+  assert.equal(counts.retry_after, undefined, "explaining decided something");
+  await page.done();
+});
+
+test("an outcome and a gRPC code can be explained", async () => {
+  const page = await watch(browser, `${decider.url}#/explain?dependency=search-products&method=GET`);
+  await page.getByLabel("no answer").check();
+  await page.getByLabel("outcome").selectOption("dns_failure");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.locator(".answer.retry").waitFor();
+  await page.getByLabel("a gRPC code").check();
+  await page.getByLabel("gRPC code").last().selectOption("PERMISSION_DENIED");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.locator(".answer.give_up").waitFor();
+  assert.match(await page.locator(".answer h2").innerText(), /not retryable/);
+  assert.match(page.url(), /grpc_status=PERMISSION_DENIED/);
+  await page.getByText("more", { exact: true }).click();
+  await page.getByLabel("headers of the answer").fill("Retry-After-MS: 1500\nX-Should-Retry: true");
+  await page.getByLabel("a gRPC code").check();
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.locator(".answer").waitFor();
+  await page.done();
+});
+
+test("an override is set and lifted", async () => {
+  const page = await watch(browser, `${decider.url}#/dependency/inventory`);
+  await live(page);
+  const form = page.locator("form.override");
+  await form.getByLabel("ends after").selectOption("300000");
+  await form.getByRole("button", { name: /^Pause all/ }).click();
+  assert.equal((await get(decider.url, "v1/dependencies/inventory")).override, undefined, "it went without a reason");
+  await form.getByLabel("reason").fill("stock service fails over");
+  await form.getByRole("button", { name: "Pause all retries to inventory for 5 minutes" }).click();
+  await page.getByText("Retries are paused; the whole fleet knows within a second.").waitFor();
+  await until("the override is shown", () => page.locator(".in-force .chip.bad").isVisible(), 2000);
+  assert.equal((await post(decider.url, "v1/decide", failed({ dependency: "inventory" }))).reason, "paused");
+  assert.match(await page.locator(".in-force").innerText(), /stock service fails over/);
+  await picture(page, "override");
+  await view(page, "/");
+  await until("the fleet's page says so", async () => /inventory[\s\S]*every retry is refused/.test(await page.locator(".troubles").innerText()), 2000);
+  await page.goBack();
+  await page.getByRole("button", { name: "Lift the override" }).click();
+  await until("it is gone", async () => !await page.locator(".in-force").isVisible(), 2000);
+  assert.notEqual((await post(decider.url, "v1/decide", failed({ dependency: "inventory" }))).reason, "paused");
+  await page.done();
+});
+
+test("who asks has to say who they are, and may do what their role says", async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "auth.yaml");
+  const keys = { reader: key(), operator: key() };
+  const digest = (text) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+  writeFileSync(file, `version: 1
+identities:
+  reader:
+    keys: ["${digest(keys.reader)}"]
+    roles: [read]
+  operator:
+    keys: ["${digest(keys.operator)}"]
+    roles: [read, operate]
+`, { mode: 0o600 });
+  const own = await start({ args: ["--auth-file", file] });
+  const nobody = await watch(browser, own.url, { expected: /status of 401|net::ERR_INVALID_AUTH/ });
+  await nobody.getByText(/decider gives no stream/).waitFor({ timeout: 8000 });
+  await nobody.getByText(/the browser asks for a name of the auth file/).waitFor();
+  await picture(nobody, "unidentified");
+  await nobody.done();
+  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, expected: /status of 401/ });
+  const reader = await as("reader");
+  await live(reader);
+  await reader.getByText("Setting one needs the role operate.").waitFor();
+  assert.equal(await reader.locator("form.override").count(), 0);
+  await reader.done();
+  const operator = await as("operator");
+  await live(operator);
+  await operator.getByLabel("reason").fill("a drill");
+  await operator.getByRole("button", { name: /^Pause all/ }).click();
+  await operator.getByText(/a drill, by operator at/).waitFor({ timeout: 3000 });
+  await operator.done();
+  await own.stop();
+  rmSync(place, { recursive: true });
+});
+
+test("a lost connection is shown, and found again", async () => {
+  const own = await start();
+  const page = await watch(browser, own.url, { expected: /net::ERR_|Failed to load/ });
+  await live(page);
+  await post(own.url, "v1/decide", failed());
+  await own.stop();
+  await page.locator('.connection[data-state="reconnecting"]').waitFor({ timeout: 3000 });
+  await page.getByText(/Connection lost\. What you see is \d+ s old\./).waitFor();
+  assert.match(await page.getByRole("status").first().innerText(), /reconnecting/);
+  await pause(1500);
+  await picture(page, "reconnecting");
+  const again = await start({ listen: own.listen });
+  await live(page, 8000);
+  assert.equal(await page.locator(".stale").count(), 0);
+  await until("the new process's counts", async () => /^0$/.test(await row(page, "payments").locator("td").nth(3).innerText()), 3000);
+  await again.stop();
+  await page.done();
+});
+
+test("it works below a path prefix", async () => {
+  const front = await proxy(decider.url, "/tools/decider");
+  const page = await watch(browser, front.url);
+  await live(page);
+  await row(page, "payments").getByRole("link").click();
+  await page.locator("pre.yaml").waitFor();
+  await view(page, "/explain?dependency=payments&method=GET&status=503");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.locator(".answer").waitFor();
+  await post(decider.url, "v1/decide", failed({ caller: "below" }));
+  await view(page, "/decisions");
+  await page.getByRole("cell", { name: "below" }).waitFor({ timeout: 3000 });
+  await page.getByRole("link", { name: "API" }).click();
+  await page.locator("#contract .info .title").waitFor({ timeout: 15000 });
+  await page.done();
+  front.stop();
+});
+
+test("light and dark, for everybody, with the keyboard", async () => {
+  await post(decider.url, "v1/decide/batch", { attempts: Array.from({ length: 60 }, (_, i) => failed({ dependency: i % 2 ? "payments" : "mail", status: i % 3 ? 503 : 404 })) });
+  const grounds = {};
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await watch(browser, decider.url, { colorScheme });
+    await live(page);
+    for (const [name, place] of [["fleet", "/"], ["dependency", "/dependency/payments"], ["decisions", "/decisions"], ["replicas", "/replicas"],
+      ["explain", "/explain?dependency=payments&method=GET&status=503"], ["lost", "/nowhere"]]) {
+      await view(page, place);
+      await page.locator("h1").waitFor();
+      if (name === "dependency") await page.locator("pre.yaml").waitFor();
+      if (name === "explain") await page.getByRole("button", { name: "Explain" }).click().then(() => page.locator(".answer").waitFor());
+      await pause(400);
+      assert.deepEqual(await accessible(page), [], `${name}, ${colorScheme}`);
+      if (name !== "explain") await picture(page, `${name}-${colorScheme}`);
+    }
+    grounds[colorScheme] = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await page.getByRole("button", { name: /change the colours/ }).click();
+    await page.getByRole("button", { name: /change the colours/ }).click(); // auto, light, dark
+    await page.reload();
+    await live(page);
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(15, 18, 22)", "the choice is kept");
+    await page.done();
+  }
+  assert.notEqual(grounds.light, grounds.dark);
+
+  const page = await watch(browser, decider.url);
+  await live(page);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  for (let i = 0; i < 40 && await page.evaluate(() => document.activeElement.textContent.trim()) !== "payments"; i++) await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "payments" }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "H1", "a new view begins at its heading");
+  await page.done();
+});
+
+test("it fits a telephone", async () => {
+  const page = await watch(browser, decider.url, { viewport: { width: 390, height: 844 }, colorScheme: "dark" });
+  await live(page);
+  for (const [name, place] of [["fleet", "/"], ["dependency", "/dependency/payments"], ["decisions", "/decisions"], ["explain", "/explain"], ["replicas", "/replicas"]]) {
+    await view(page, place);
+    await pause(300);
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(over <= 0, `${name} is ${over} pixels too wide`);
+    if (["fleet", "dependency"].includes(name)) await picture(page, `${name}-telephone`);
+  }
+  await page.done();
+});
+
+test("a thousand dependencies", async () => {
+  const own = await start();
+  for (let n = 0; n < 1000; n += 250) {
+    await post(own.url, "v1/decide/batch", { attempts: Array.from({ length: 250 }, (_, i) => failed({ dependency: `service-${String(n + i).padStart(4, "0")}` })) });
+  }
+  const page = await watch(browser, own.url);
+  await live(page, 8000);
+  await page.getByRole("button", { name: /^show all/ }).waitFor();
+  assert.equal(await page.locator("table.dependencies tbody tr").count(), 100);
+  await page.getByPlaceholder("filter by name").fill("service-0777");
+  await until("one row", async () => await page.locator("table.dependencies tbody tr").count() === 1, 3000);
+  assert.match(page.url(), /q=service-0777/);
+  await page.getByPlaceholder("filter by name").fill("");
+  await page.getByRole("button", { name: "retry/s" }).click();
+  assert.equal(await page.getByRole("columnheader", { name: "retry/s" }).getAttribute("aria-sort"), "descending");
+  const busy = await page.evaluate(() => new Promise((resolve) => {
+    let longest = 0;
+    new PerformanceObserver((list) => { for (const each of list.getEntries()) longest = Math.max(longest, each.duration); }).observe({ entryTypes: ["longtask"] });
+    setTimeout(() => resolve(longest), 3000);
+  }));
+  assert.ok(busy < 1000, `the page stood still for ${busy} ms`);
+  await page.done();
+  await own.stop();
+});
+
+test("two replicas, other policies, and a store that goes away", async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), "console-"));
+  const socket = 20000 + process.pid % 20000;
+  const redis = spawn("redis-server", ["--port", String(socket), "--save", "", "--appendonly", "no", "--dir", place], { stdio: "ignore" });
+  const file = path.join(place, "policies.yaml");
+  copyFileSync(policies, file);
+  const args = ["--redis-url", `redis://127.0.0.1:${socket}`];
+  const [one, two] = await Promise.all([start({ args }), start({ args, file })]);
+  const page = await watch(browser, `${one.url}#/replicas`);
+  try {
+    await live(page);
+    await until("both are known", async () => await page.locator("section[aria-labelledby=who] tbody tr").count() === 2, 8000);
+    assert.equal(await page.getByText("differs from this one").count(), 0);
+    writeFileSync(file, "version: 1\n");
+    await page.getByText("differs from this one").waitFor({ timeout: 8000 });
+    await pause(1200);
+    await picture(page, "drift");
+    await view(page, "/");
+    await page.getByText("their policies differ").waitFor();
+    redis.kill("SIGKILL");
+    await post(one.url, "v1/decide", failed());
+    await until("degraded is shown", async () => {
+      await post(one.url, "v1/decide", failed());
+      return page.locator(".tile.bad", { hasText: "redis · degraded" }).isVisible();
+    }, 8000);
+    await pause(1200);
+    await picture(page, "degraded");
+    assert.deepEqual(await accessible(page), []);
+  } finally {
+    redis.kill("SIGKILL");
+    await Promise.all([one.stop(), two.stop()]);
+    rmSync(place, { recursive: true, force: true });
+  }
+  assert.deepEqual(page.problems.filter((each) => !/net::ERR_/.test(each)), []);
+  await page.context().close();
+});
+
+test("the contract's page renders", async () => {
+  const page = await watch(browser, `${decider.url}docs`);
+  await page.locator("#contract .info .title").waitFor({ timeout: 15000 });
+  await page.locator(".opblock-summary-path", { hasText: "/v1/decide" }).first().waitFor();
+  await page.locator(".opblock-summary", { hasText: "/v1/explain" }).click();
+  await page.getByRole("button", { name: "Try it out" }).waitFor();
+  await picture(page, "docs", false);
+  await page.done();
+});
