@@ -21,8 +21,11 @@ BENCH        ?= .
 BENCH_COUNT  ?= 6
 IMAGE        ?= decider:$(VERSION)
 
+# goals: a JSON file of values measured with real processes, if there is one.
+MEASURED     ?= testdata/goals-measured.json
+
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases clean
+.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases goals docs-figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +98,12 @@ compose-test: ## bring docker-compose.yml up, ask both deciders, and take it dow
 
 cases: build ## run the executable cases of testdata against bin/decider from outside
 	python3 testdata/cases/run.py --bin bin/decider testdata/cases/given
+
+goals: build ## play every goal in virtual time and show which are met (minutes); MEASURED adds values of real processes
+	bin/decider simulate goals --measured '$(MEASURED)'
+
+docs-figures: build ## draw the pictures of docs/storms.md anew
+	tools/docs-figures
 
 clean: ## remove what was built, the cached linter included
 	rm -rf bin .cache

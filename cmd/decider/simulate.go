@@ -16,9 +16,10 @@ import (
 
 // simulateCommand plays fleets and dependencies in virtual time.
 type simulateCommand struct {
-	Run  simulateRun  `cmd:"" default:"withargs" help:"Play scenarios: built-in ones by name, or scenario files."`
-	List simulateList `cmd:"" help:"List the built-in scenarios and the policies that they compare."`
-	Size simulateSize `cmd:"" help:"Propose a budget for a fleet, with what it trades and the run that supports it."`
+	Run   simulateRun   `cmd:"" default:"withargs" help:"Play scenarios: built-in ones by name, or scenario files."`
+	List  simulateList  `cmd:"" help:"List the built-in scenarios and the policies that they compare."`
+	Size  simulateSize  `cmd:"" help:"Propose a budget for a fleet, with what it trades and the run that supports it."`
+	Goals simulateGoals `cmd:"" help:"Play every goal that decider promises and show which are met, and why others are not."`
 }
 
 // simulateRun plays scenarios.

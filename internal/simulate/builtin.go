@@ -66,7 +66,7 @@ func scenarioA() *Scenario {
 
 func scenarioA2() *Scenario {
 	s := &Scenario{Name: "A2", Title: "Total outage against the number of clients", Seeds: 3, Axis: "clients",
-		About:    "The same 1,000 calls/s and the same 60 s outage, cut into 10 to 10,000 clients, or into clients that live for 10 calls or one.",
+		About:    "The same 1,000 calls/s and the same 60 s outage, cut into 10 to 10,000 clients, or into clients that live for 10 calls each, or for one.",
 		Compared: []string{"full-jitter", "grpc", "aws-2026", "finagle", "per-client", "decider", "decider-no-floor", "decider-request"}}
 	for _, clients := range []int{10, 100, 1000, 10_000} {
 		s.Points = append(s.Points, Point{Label: fmt.Sprintf("%d clients", clients), X: float64(clients), Model: fleetOf(clients, 1000, 20, 10*millisecond).outage()})
@@ -74,7 +74,7 @@ func scenarioA2() *Scenario {
 	for _, life := range []int{10, 1} {
 		m := fleetOf(1000, 1000, 20, 10*millisecond).outage()
 		m.Life = life
-		s.Points = append(s.Points, Point{Label: "that live for " + calls(life), Model: m})
+		s.Points = append(s.Points, Point{Label: calls(life) + " each", Model: m})
 	}
 	return s
 }

@@ -168,7 +168,8 @@ func (c *Chart) ticks(x scale) (list []tick) {
 	default:
 		step := niceStep(x.high - x.low)
 		for k := math.Ceil(x.low/step - 1e-9); float64(k*step) <= x.high+float64(step*1e-9); k++ {
-			list = append(list, tick{float64(k * step), decimal(float64(k*step), 4)})
+			at := float64((k + 0) * step) // never -0
+			list = append(list, tick{at, decimal(at, 4)})
 		}
 	}
 	return list

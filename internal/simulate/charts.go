@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Charts are the pictures of a scenario's result: over its axis where it has
@@ -113,6 +114,10 @@ func (r *Result) overTime(p Point) []*Chart {
 	title := func(what string) string { return fmt.Sprintf("%s. %s: %s", s.Name, what, p.Label) }
 	load := &Chart{Title: title("Load"), X: "seconds", Y: "attempts per second"}
 	good := &Chart{Title: title("Success"), X: "seconds", Y: "calls per second that end well"}
+	if p.Model.Burst > 0 {
+		per := " per " + short(time.Duration(p.Model.slot()))
+		load.Y, good.Y = "attempts"+per, "calls that end well, by their start"+per
+	}
 	for _, c := range []*Chart{load, good} {
 		c.ShadeFrom, c.ShadeTo = p.Model.From.Seconds(), min(p.Model.To, p.Model.End).Seconds()
 		if p.Model.Burst > 0 {
@@ -128,22 +133,34 @@ func (r *Result) overTime(p Point) []*Chart {
 	return []*Chart{load, good}
 }
 
+// burstShown is how much of the time after a burst is drawn.
+const burstShown = 2 * second
+
 // maxTimes is how many points a line over time has at most.
 const maxTimes = 260
 
 func (r *Row) series(of func(*Slot) int32) Line {
 	width := float64(r.Point.Model.slot()) / 1e9
 	merge := max((len(r.Slots)+maxTimes-1)/maxTimes, 1)
-	for float64(float64(merge)*width) < 1 && r.Point.Model.Burst == 0 {
-		merge++
+	slots := r.Slots
+	if m := &r.Point.Model; m.Burst > 0 { // in slots as they were counted, as long as it is interesting
+		merge, slots = 1, slots[:min(len(slots), int(int64(m.BurstAt+burstShown)/m.slot()))]
+	} else {
+		for float64(float64(merge)*width) < 1 {
+			merge++
+		}
 	}
 	l := Line{Name: r.Contender}
-	for i := 0; i+merge <= len(r.Slots); i += merge {
+	for i := 0; i+merge <= len(slots); i += merge {
 		sum := int64(0)
 		for j := range merge {
-			sum += int64(of(&r.Slots[i+j]))
+			sum += int64(of(&slots[i+j]))
 		}
 		l.X = append(l.X, float64(float64(i)*width))
+		if r.Point.Model.Burst > 0 {
+			l.Y = append(l.Y, float64(sum))
+			continue
+		}
 		l.Y = append(l.Y, float64(sum)/float64(float64(merge)*width))
 	}
 	return l

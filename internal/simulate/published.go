@@ -29,12 +29,12 @@ func brookerFleet(clients int, rate float64, p float64, seconds int) Model {
 	return m.during(0, time.Duration(seconds)*second, time.Duration(seconds+1)*second, Fault{Kind: FaultFail, P: p})
 }
 
-var brookerCompared = []string{"none", "at-once", "bucket-2022", "breaker-2022"}
+var compared2022 = []string{"none", "at-once", "bucket-2022", "breaker-2022"}
 
 func brooker2022() *Scenario {
 	s := &Scenario{Name: "brooker-2022", Title: "Fixing retries with token buckets and circuit breakers", Seeds: 3, Axis: "failure rate (%)",
 		About:    "100 clients of 10 calls/s each, 20 s, each attempt fails with probability p, no backoff and no bound of capacity (published 2022-02-28).",
-		Compared: brookerCompared, Hide: []string{"peak", "recovery", "fairness"}}
+		Compared: compared2022, Hide: []string{"peak", "recovery", "fairness"}}
 	for _, p := range []float64{1, 5, 10, 20, 30, 50, 75} {
 		s.Points = append(s.Points, Point{Label: fmt.Sprintf("p = %g %%", p), X: p, Model: brookerFleet(100, 1000, p/100, 20)})
 	}

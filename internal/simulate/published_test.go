@@ -5,16 +5,6 @@ import (
 	"testing"
 )
 
-// The published code's own output, 100 runs: ms and writes.
-var occPublished = map[int][5][2]float64{
-	10:  {{3408, 50}, {727, 43}, {455, 39}, {442, 37}, {385, 51}},
-	20:  {{14450, 150}, {1652, 108}, {1003, 100}, {835, 100}, {595, 151}},
-	50:  {{36830, 626}, {4318, 348}, {2893, 333}, {2123, 375}, {1140, 690}},
-	100: {{63432, 1852}, {6620, 812}, {4827, 795}, {4565, 998}, {2027, 2418}},
-	150: {{85545, 3561}, {8317, 1325}, {6451, 1318}, {6565, 1760}, {2864, 5136}},
-	190: {{101315, 5162}, {9482, 1760}, {7495, 1772}, {7866, 2445}, {3538, 8007}},
-}
-
 // In full 100 runs as published; in short 30, and the smallest and largest alone.
 func TestAWSJitter(t *testing.T) {
 	t.Parallel()
@@ -33,22 +23,11 @@ func TestAWSJitter(t *testing.T) {
 	}
 }
 
-// Success and load in percent of the published code, T = 20 s.
-var bucketsPublished = map[float64][4][2]float64{
-	1:  {{99.02, 100}, {100.00, 101.0}, {100.00, 100.9}, {99.93, 100.9}},
-	5:  {{95.03, 100}, {100.00, 105.4}, {99.98, 105.4}, {99.27, 104.4}},
-	10: {{90.02, 100}, {100.00, 111.0}, {98.92, 109.8}, {92.67, 103.0}},
-	20: {{79.80, 100}, {99.84, 124.4}, {89.52, 111.8}, {80.61, 100.2}},
-	30: {{70.22, 100}, {99.18, 141.5}, {78.46, 112.0}, {70.17, 100.0}},
-	50: {{50.14, 100}, {93.73, 188.3}, {55.78, 112.1}, {50.40, 100.0}},
-	75: {{24.42, 100}, {68.55, 273.0}, {27.90, 112.2}, {24.64, 100.0}},
-}
-
 func TestBrooker2022(t *testing.T) {
 	t.Parallel()
-	r := played(t, brooker2022(), 3, nil, brookerCompared...)
+	r := played(t, brooker2022(), 3, nil, compared2022...)
 	for _, row := range r.Rows {
-		for i, name := range brookerCompared {
+		for i, name := range compared2022 {
 			if name == row.Contender {
 				want := bucketsPublished[row.Point.X][i]
 				what := row.Point.Label + ", " + name + ": "

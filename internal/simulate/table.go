@@ -44,7 +44,10 @@ func text(s string) Cell { return Cell{Text: s} }
 // Table makes the table of a scenario's result.
 func (r *Result) Table() *Table {
 	s := r.Scenario
-	t := &Table{Name: s.Name, Title: s.Name + ". " + s.Title, Notes: []string{s.About, seedsNote(s.Seeds)}}
+	t := &Table{Name: s.Name, Title: s.Name + ". " + s.Title, Notes: []string{seedsNote(s.Seeds)}}
+	if s.About != "" {
+		t.Notes = append([]string{s.About}, t.Notes...)
+	}
 	t.Head = []Head{{Name: "point", Text: true}, {Name: "policy", Text: true}}
 	for _, c := range commonColumns {
 		if !slices.Contains(s.Hide, c.Name) {
