@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/retrydecider/decider/internal/budget"
@@ -36,6 +37,16 @@ type storeConfig struct {
 	replicas int
 }
 
+// appConfig is what only a decider that serves needs.
+type appConfig struct {
+	guard   guard
+	tracing tracing
+	// maxConcurrent, accessLog and hideMetrics are those of [handlers.Config].
+	maxConcurrent int64
+	accessLog     int
+	hideMetrics   bool
+}
+
 // app is everything between the policy file and the HTTP handler.
 type app struct {
 	handler  http.Handler
@@ -44,6 +55,10 @@ type app struct {
 	// self is this decider as it tells the others of itself.
 	self  func() budget.Replica
 	fleet *budget.Fleet
+	guard guard
+	// metrics are all that this decider tells Prometheus.
+	metrics      *prometheus.Registry
+	storeLatency *prometheus.HistogramVec
 	// trials are what candidates and rules in shadow would have done.
 	trials *trial.Book
 	// decisions is the decision log, nil without one.
@@ -62,24 +77,29 @@ type app struct {
 const probeEvery = 200 * time.Millisecond
 
 // newApp wires one decider.
-func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.Logger) (*app, error) {
-	a := &app{policies: policies, started: time.Now(), draining: make(chan struct{})}
+func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.Logger, more appConfig) (*app, error) {
+	a := &app{policies: policies, started: time.Now(), draining: make(chan struct{}), guard: more.guard, storeLatency: newStoreLatency()}
 	a.self = replica(policies, a.started)
 	if store.redisURL == "" {
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
 	} else if err := a.openRedis(store, log); err != nil {
 		return nil, err
 	}
+	if err := more.tracing.redis(a.client); err != nil {
+		return nil, err
+	}
 	a.trials = trial.NewBook(a.fleet, time.Now)
+	a.metrics = newRegistry(a)
 	handler, err := handlers.New(handlers.Config{
 		Decider: &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
-		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: newRegistry(a),
+		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: a.metrics,
 		Console: console.Handler(), Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
+		Door:   more.guard.door, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
 	})
-	a.handler = handler
+	a.handler = more.tracing.handler(handler)
 	return a, err
 }
 
@@ -98,7 +118,7 @@ func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
 	a.roster = budget.NewRoster(backend, store.timeout, a.self)
 	a.settings = budget.NewSettings(backend, store.timeout, logEviction(log))
 	a.fleet = budget.NewSharedFleet(budget.Shared{
-		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log),
+		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log), Called: a.called,
 		Replicas: func() int { return a.roster.Count(store.replicas) },
 	})
 	return nil

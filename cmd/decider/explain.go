@@ -95,7 +95,7 @@ func (c *explainCommand) ask(ctx context.Context, body []byte, io streams) (stat
 	if err != nil {
 		return 0, nil, err
 	}
-	a, err := newApp(policies, storeConfig{}, newChance(c.Seed), slog.New(slog.DiscardHandler))
+	a, err := newApp(policies, storeConfig{}, newChance(c.Seed), slog.New(slog.DiscardHandler), appConfig{})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -31,6 +31,7 @@ type commands struct {
 	Simulate    simulateCommand    `cmd:"" help:"Play a fleet, a dependency and an outage in virtual time, with the code that decides in production."`
 	Gen         genCommand         `cmd:"" help:"Write what others need to watch decider: a dashboard, alerts."`
 	Replay      replayCommand      `cmd:"" help:"Put a decision log to another policy: which decisions flip, the budget over time, the load that is saved."`
+	Key         keyCommand         `cmd:"" help:"Make keys for those who ask."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running decider whether it is ready; exits 1 where it is not."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,19 +19,23 @@ import (
 
 // serveCommand answers over HTTP.
 type serveCommand struct {
-	Listen         string        `default:"127.0.0.1:8080" help:"Address to listen on."`
-	AllowAnonymous bool          `help:"Listen on an address that others can reach though nobody has to say who they are."`
-	Policies       string        `type:"path" placeholder:"FILE" help:"Policy file; without one the built-in policy holds for every dependency."`
-	Store          string        `enum:"memory,redis," default:"" help:"Where the fleet's state is kept: memory, of this process, or redis. Default: redis where a URL is given."`
-	RedisURL       string        `name:"redis-url" placeholder:"URL" help:"redis://user:password@host:6379/0, rediss:// for TLS; with ?master_name=NAME&addr=… Sentinel, with ?cluster=true&addr=… Cluster."`
-	StoreTimeout   time.Duration `default:"50ms" help:"Bound of every question to the store; when it has passed a local rule answers."`
-	StoreClock     string        `enum:"redis,local" default:"redis" help:"The fleet's clock: Redis TIME, or local where a host forbids that in scripts."`
-	Replicas       int           `default:"1" help:"How many deciders share the store, until they know each other."`
-	Seed           *uint32       `placeholder:"N" help:"Make every draw reproducible (mulberry32)."`
-	ShutdownDelay  time.Duration `default:"0s" help:"How long to go on answering, not ready, after SIGTERM; 5s where a load balancer needs that."`
-	DecisionLog    string        `placeholder:"FILE" help:"Write every decision and every reported outcome to this file, a line of JSON each; - is standard output. SIGHUP opens it anew."`
-	LogFormat      string        `enum:"text,json" default:"text" help:"text or json, on standard error."`
-	LogLevel       slog.Level    `default:"INFO" help:"DEBUG, INFO, WARN or ERROR."`
+	Listen string `default:"127.0.0.1:8080" help:"Address to listen on."`
+	identityFlags
+	AdminListen   string        `placeholder:"ADDRESS" help:"Second address, for operators: /debug/pprof/, /log-level (GET, PUT), /metrics."`
+	Metrics       string        `enum:"public,admin" default:"public" help:"Where /metrics is: public, at --listen (and at --admin-listen), or at --admin-listen alone."`
+	MaxConcurrent int64         `default:"4096" help:"How many requests are answered at once; more are told 503 and to ask again."`
+	Policies      string        `type:"path" placeholder:"FILE" help:"Policy file; without one the built-in policy holds for every dependency."`
+	Store         string        `enum:"memory,redis," default:"" help:"Where the fleet's state is kept: memory, of this process, or redis. Default: redis where a URL is given."`
+	RedisURL      string        `name:"redis-url" placeholder:"URL" help:"redis://user:password@host:6379/0, rediss:// for TLS; with ?master_name=NAME&addr=… Sentinel, with ?cluster=true&addr=… Cluster."`
+	StoreTimeout  time.Duration `default:"50ms" help:"Bound of every question to the store; when it has passed a local rule answers."`
+	StoreClock    string        `enum:"redis,local" default:"redis" help:"The fleet's clock: Redis TIME, or local where a host forbids that in scripts."`
+	Replicas      int           `default:"1" help:"How many deciders share the store, until they know each other."`
+	Seed          *uint32       `placeholder:"N" help:"Make every draw reproducible (mulberry32)."`
+	ShutdownDelay time.Duration `default:"0s" help:"How long to go on answering, not ready, after SIGTERM; 5s where a load balancer needs that."`
+	DecisionLog   string        `placeholder:"FILE" help:"Write every decision and every reported outcome to this file, a line of JSON each; - is standard output. SIGHUP opens it anew."`
+	AccessLog     int           `default:"1" placeholder:"N" help:"How many requests a second are logged at INFO; 0: none. Health, metrics and pages never are."`
+	LogFormat     string        `enum:"text,json" default:"text" help:"text or json, on standard error."`
+	LogLevel      slog.Level    `default:"INFO" help:"DEBUG, INFO, WARN or ERROR."`
 }
 
 // Bounds of one connection; nobody holds one open for nothing.
@@ -48,28 +53,51 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err := c.check(); err != nil {
 		return misuse{err}
 	}
-	log := newLogger(io.err, c.LogFormat, c.LogLevel)
+	level := new(slog.LevelVar)
+	level.Set(c.LogLevel)
+	log := newLogger(io.err, c.LogFormat, level)
 	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
 		return err
 	}
-	// The listener opens first: a port that is taken ends the start at once.
+	guard, err := c.open(io.err)
+	if err != nil {
+		return err
+	}
+	traces, err := startTracing(ctx, os.Getenv, log)
+	if err != nil {
+		return misuse{err}
+	}
+	defer c.flush(traces, log)
+	// The listeners open first: a port that is taken ends the start at once.
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
+	adminListener, err := c.listenAdmin()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	store := storeConfig{redisURL: c.RedisURL, timeout: c.StoreTimeout, localClock: c.StoreClock == "local", replicas: c.Replicas}
-	a, err := newApp(policies, store, newChance(c.Seed), log)
+	a, err := newApp(policies, store, newChance(c.Seed), log, appConfig{
+		guard: *guard, tracing: traces, maxConcurrent: c.MaxConcurrent, accessLog: c.AccessLog, hideMetrics: c.Metrics == "admin",
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	if err := a.openDecisions(ctx, c.DecisionLog, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	log.Info("decider answers", "address", "http://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store())
+	log.Info("decider answers", "address", guard.scheme()+"://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store(), "memory_limit", heedMemory("", os.Getenv))
 	policies.LogWarnings(log)
 	go policies.Watch(ctx, hangups(ctx), log)
-	return c.serve(ctx, a, listener, log)
+	guard.watch(ctx, log)
+	guard.warn(listener.Addr(), log)
+	go a.fleet.Watch(ctx)
+	if adminListener != nil {
+		defer c.serveAdmin(adminListener, &admin{guard.door, level, a.metrics, log}, guard)()
+	}
+	return c.serve(ctx, a, guard.listen(listener), log)
 }
 
 // check refuses flags that contradict each other.
@@ -85,22 +113,48 @@ func (c *serveCommand) check() error {
 		return fmt.Errorf("--replicas must be at least 1, not %d", c.Replicas)
 	case c.ShutdownDelay < 0:
 		return fmt.Errorf("--shutdown-delay must not be negative: %s", c.ShutdownDelay)
+	case c.Metrics == "admin" && c.AdminListen == "":
+		return errors.New("--metrics admin needs --admin-listen")
+	case c.MaxConcurrent < 1:
+		return fmt.Errorf("--max-concurrent must be at least 1, not %d", c.MaxConcurrent)
+	case c.AccessLog < 0:
+		return fmt.Errorf("--access-log must not be negative: %d", c.AccessLog)
 	}
-	return c.checkAddress()
+	if c.AdminListen != "" {
+		if err := c.checkAddress("--admin-listen", c.AdminListen); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.identityFlags.check(), c.checkAddress("--listen", c.Listen))
 }
 
-// checkAddress lets only this machine in, unless the operator says otherwise:
-// whoever can report can spend every budget.
-func (c *serveCommand) checkAddress() error {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return fmt.Errorf("--listen must be host:port: %w", err)
+// listenAdmin opens the second address, nil where there is none.
+func (c *serveCommand) listenAdmin() (net.Listener, error) {
+	if c.AdminListen == "" {
+		return nil, nil
 	}
-	ip := net.ParseIP(host)
-	if c.AllowAnonymous || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
+	return net.Listen("tcp", c.AdminListen)
+}
+
+// serveAdmin serves the second address, until what it returns is called.
+func (c *serveCommand) serveAdmin(l net.Listener, a *admin, g *guard) (end func()) {
+	server := a.server()
+	a.log.Info("operators are answered", "admin_address", g.scheme()+"://"+l.Addr().String())
+	go func() {
+		if err := server.Serve(g.listen(l)); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Error("the admin listener has ended", "error", err)
+		}
+	}()
+	return func() { _ = server.Close() } // whoever still reads a profile is cut off
+}
+
+// flush sends the last spans.
+func (c *serveCommand) flush(t tracing, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := t.close(ctx); err != nil {
+		log.Warn("the last traces were not sent", "error", err)
 	}
-	return fmt.Errorf("refusing to listen on %s: others can reach it and nobody has to say who they are; say --allow-anonymous if that is meant", c.Listen)
 }
 
 func (c *serveCommand) store() string {
@@ -169,7 +223,7 @@ func openPolicies(file string, w io.Writer) (*policy.Live, error) {
 	return policies, err
 }
 
-func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -180,6 +234,7 @@ func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 // healthcheckCommand asks a running decider whether it is ready.
 type healthcheckCommand struct {
 	Listen  string        `default:"127.0.0.1:8080" help:"Address that decider listens on."`
+	TLSCert string        `name:"tls-cert" placeholder:"FILE" help:"The --tls-cert of that decider: it is asked by HTTPS."`
 	Timeout time.Duration `default:"2s" help:"How long to wait for the answer."`
 }
 
@@ -195,11 +250,18 @@ func (c *healthcheckCommand) Run(ctx context.Context, io streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
 		return misuse{err}
 	}
-	response, err := http.DefaultClient.Do(request)
+	// The certificate is for the names that callers use, not for this machine's own
+	// address, and nothing secret is said: as a kubelet, this does not check it.
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}

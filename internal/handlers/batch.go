@@ -65,7 +65,7 @@ func (s *server) decideItem(ctx context.Context, asks *identity.Identity, item *
 		item.problem = problemAt(err, itemPlace("/attempts", i))
 		return
 	}
-	s.count(&item.attempt, &d)
+	s.count(ctx, &item.attempt, &d)
 	item.decision = d
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -23,7 +24,7 @@ func (s *server) Decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.count(a, &d)
+	s.count(requestContext(c), a, &d)
 	x.out = appendDecision(x.out[:0], &d)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -58,10 +59,11 @@ func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
 
 // count keeps what was decided, for /metrics, /v1/dependencies, /v1/decisions and
 // whoever else wants it.
-func (s *server) count(a *decide.Attempt, d *decide.Decision) {
+func (s *server) count(ctx context.Context, a *decide.Attempt, d *decide.Decision) {
+	traceDecision(ctx, d)
 	now := s.Now()
 	s.tally.count(d, now)
-	s.metrics.decided(d)
+	s.metrics.decided(a, d)
 	s.ring.add(now, a, d)
 	if s.Trials != nil {
 		s.Trials.Shadowed(d)

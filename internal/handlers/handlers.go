@@ -133,6 +133,8 @@ type Config struct {
 	MaxConcurrent int64
 	// AccessLog is how many requests a second are logged, open calls aside. 0: none.
 	AccessLog int
+	// HideMetrics: /metrics is 404, because it is served elsewhere.
+	HideMetrics bool
 	// Ready says whether the process takes requests, false while it shuts down.
 	// nil: always.
 	Ready func() bool
@@ -180,6 +182,9 @@ func New(config Config) (http.Handler, error) {
 		return nil, err
 	}
 	s := &server{Config: config, metrics: m, tally: newTally(), ring: new(ring)}
+	if err := config.Metrics.Register(&states{server: s}); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	s.run = strconv.FormatInt(config.Now().UnixNano(), 36)
 	s.pulse = &pulse{every: beatEvery, newBeat: s.newBeat}
 	e := echo.New()
@@ -233,6 +238,7 @@ type server struct {
 	// under is how many requests are under way.
 	under    atomic.Int64
 	refusals sampler
+	accesses sampler
 }
 
 var _ gen.ServerInterface = (*server)(nil)

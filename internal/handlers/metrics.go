@@ -29,12 +29,13 @@ func labelOf(dependency, policy string) string {
 // metrics are what this package tells Prometheus.
 type metrics struct {
 	decisions, malformed, degraded, outcomes *prometheus.CounterVec
-	refused                                  *prometheus.CounterVec
+	refused, deposits, spent                 *prometheus.CounterVec
+	firsts, asked, granted                   *prometheus.CounterVec
 	durations                                *prometheus.HistogramVec
 	handler                                  http.Handler
 
-	byReason sync.Map // of a dependency's label to its *[reasonCount]prometheus.Counter
-	byRoute  sync.Map // of a route to its prometheus.Observer
+	byLabel sync.Map // of a dependency's label to its *counters
+	byRoute sync.Map // of a route to its prometheus.Observer
 }
 
 // route is what a request's duration is told apart by.
@@ -53,6 +54,15 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 			Help: "Decisions that a local rule made while the fleet's state was out of reach."}, []string{"dependency"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_outcomes_total",
 			Help: "Calls reported without a decision, by dependency and outcome."}, []string{"dependency", "outcome"}),
+		firsts: dependencyCounter("decider_first_attempts_total",
+			"First attempts: those that were reported as outcomes and those whose failure was brought to decide."),
+		asked: dependencyCounter("decider_retries_asked_total",
+			"Retries that clients would have made by themselves: attempts brought to decide, but those that had not failed, were canceled or failed for good (not_retryable)."),
+		granted: dependencyCounter("decider_retries_granted_total",
+			"Retries that were granted. First attempts and these are the load that a dependency gets; first attempts and the retries asked for what it would get without decider."),
+		deposits: dependencyCounter("decider_budget_deposits_total",
+			"Calls reported as outcomes that deposited the policy's ratio of a token. Under deposit_on: request failed first attempts that are brought to decide deposit too; they are in decider_first_attempts_total."),
+		spent: dependencyCounter("decider_budget_spent_tokens_total", "Tokens that granted retries took from budgets."),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_requests_refused_total",
 			Help: "Requests that were not let in, by why: unidentified, role, dependency, cross_site, rate, concurrent (limits of the identity) or overloaded (the limit of this replica). Items of a batch or a report are not among them."}, []string{"why"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_server_request_duration_seconds",
@@ -63,7 +73,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "decider_build_info",
 		Help: "Always 1; the labels tell the version."}, []string{"version", "goversion"})
 	build.WithLabelValues(version, runtime.Version()).Set(1)
-	for _, each := range []prometheus.Collector{m.decisions, m.malformed, m.degraded, m.outcomes, m.refused, m.durations, build} {
+	for _, each := range []prometheus.Collector{m.decisions, m.malformed, m.degraded, m.outcomes, m.refused, m.firsts, m.asked, m.granted, m.deposits, m.spent, m.durations, build} {
 		if err := registry.Register(each); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
@@ -72,33 +82,69 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 	return m, nil
 }
 
-func (m *metrics) decided(d *decide.Decision) {
-	label := labelOf(d.Dependency, d.Policy)
-	m.counters(label)[d.Reason].Inc()
+// dependencyCounter makes a counter by dependency.
+func dependencyCounter(name, help string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"dependency"})
+}
+
+// counters are those of one label, kept so that a decision looks up one name.
+type counters struct {
+	reasons                                 [reasonCount]prometheus.Counter
+	malformed, degraded                     prometheus.Counter
+	firsts, asked, granted, deposits, spent prometheus.Counter
+}
+
+func (m *metrics) decided(a *decide.Attempt, d *decide.Decision) {
+	c := m.counters(labelOf(d.Dependency, d.Policy))
+	c.reasons[d.Reason].Inc()
+	if a.Number <= 1 {
+		c.firsts.Inc()
+	}
+	switch d.Reason {
+	case decide.ReasonNotAFailure, decide.ReasonCanceled, decide.ReasonNotRetryable: // nobody would have repeated it
+	default:
+		c.asked.Inc()
+	}
+	if d.Retry() {
+		c.granted.Inc()
+		if d.Budget.Asked {
+			c.spent.Add(tokens(d.Budget.Cost))
+		}
+	}
 	if d.ServerDelayUse == decide.DelayMalformed {
-		m.malformed.WithLabelValues(label).Inc()
+		c.malformed.Inc()
 	}
 	if d.Degraded {
-		m.degraded.WithLabelValues(label).Inc()
+		c.degraded.Inc()
 	}
 }
 
-// counters are those of one label by reason, kept so that a decision looks up
-// one name instead of three.
-func (m *metrics) counters(label string) *[reasonCount]prometheus.Counter {
-	if counters, ok := m.byReason.Load(label); ok {
-		return counters.(*[reasonCount]prometheus.Counter)
+func (m *metrics) counters(label string) *counters {
+	if known, ok := m.byLabel.Load(label); ok {
+		return known.(*counters)
 	}
-	made := new([reasonCount]prometheus.Counter)
+	made := &counters{
+		malformed: m.malformed.WithLabelValues(label), degraded: m.degraded.WithLabelValues(label),
+		firsts: m.firsts.WithLabelValues(label), asked: m.asked.WithLabelValues(label), granted: m.granted.WithLabelValues(label),
+		deposits: m.deposits.WithLabelValues(label), spent: m.spent.WithLabelValues(label),
+	}
 	for _, reason := range decide.Reasons() {
 		word := (&decide.Decision{Reason: reason}).Word()
-		made[reason] = m.decisions.WithLabelValues(label, word, reason.String())
+		made.reasons[reason] = m.decisions.WithLabelValues(label, word, reason.String())
 	}
-	counters, _ := m.byReason.LoadOrStore(label, made)
-	return counters.(*[reasonCount]prometheus.Counter)
+	known, _ := m.byLabel.LoadOrStore(label, made)
+	return known.(*counters)
 }
 
 func (m *metrics) reported(label string, o *decide.Outcome) {
+	m.counters(label).firsts.Add(float64(o.FirstTrySuccesses + o.FinalFailures))
+	calls := o.FirstTrySuccesses + o.RetrySuccesses
+	if o.Policy.Budget.DepositOnRequest {
+		calls += o.FinalFailures
+	}
+	if !o.Policy.Budget.Off {
+		m.counters(label).deposits.Add(float64(calls))
+	}
 	for _, each := range []struct {
 		outcome string
 		calls   int64
@@ -118,11 +164,13 @@ func (m *metrics) reported(label string, o *decide.Outcome) {
 func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begun := s.Now()
+		nameSpan(c)
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
 		took := s.Now().Sub(begun)
 		s.metrics.observer(c).Observe(took.Seconds())
+		s.logAccess(c, begun.Add(took), took)
 		return nil
 	}
 }
@@ -153,6 +201,9 @@ func knownMethod(method string) string {
 
 // GetMetrics answers GET /metrics.
 func (s *server) GetMetrics(c echo.Context) error {
+	if s.HideMetrics {
+		return echo.ErrNotFound
+	}
 	c.Response().Header()["Cache-Control"] = noStore
 	s.metrics.handler.ServeHTTP(c.Response(), c.Request())
 	return nil

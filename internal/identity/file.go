@@ -96,7 +96,7 @@ func (s *source) identity(name string, key ast.Node, n *ast.MappingNode, set *Se
 	who := &Identity{name: name}
 	var perSecond float64
 	var most int64
-	known := false
+	known, hasRoles := false, false
 	s.members(n, func(word string, at, value ast.Node) {
 		switch word {
 		case "keys":
@@ -106,6 +106,7 @@ func (s *source) identity(name string, key ast.Node, n *ast.MappingNode, set *Se
 			known = true
 			s.texts(word, value, func(text string, at ast.Node) { s.certificate(text, at, who, set) })
 		case "roles":
+			hasRoles = true
 			s.texts(word, value, func(text string, at ast.Node) { s.role(text, at, who) })
 		case "dependencies":
 			who.dependencies = []string{}
@@ -121,8 +122,8 @@ func (s *source) identity(name string, key ast.Node, n *ast.MappingNode, set *Se
 	if !known {
 		s.wrongAt(key, "%s has neither keys nor certificates", quoted(name))
 	}
-	if who.roles == 0 {
-		s.wrongAt(key, "%s has no role; known are report, read, operate", quoted(name))
+	if !hasRoles {
+		s.wrongAt(key, "%s has no roles; known are report, read, operate", quoted(name))
 	}
 	who.limit(perSecond, most)
 	return who
