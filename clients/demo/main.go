@@ -109,16 +109,19 @@ type plan struct {
 	// MaxDecider is the most load that decider may let through, its floor apart:
 	// a bucket weighs more in a shorter outage.
 	MaxDecider float64
+	// MinRetries is the least load that three retries bring; more of them fall
+	// behind the end of a shorter outage.
+	MinRetries float64
 }
 
 var (
 	fullPlan = plan{
 		Rate: 100, PerFleet: 4, Healthy: 15 * time.Second, Outage: time.Minute, Recovery: 15 * time.Second,
-		StallAt: 15 * time.Second, KillAt: 25 * time.Second, ReturnAt: 40 * time.Second, Small: 40, Middle: 200, Large: 1000, AskTimeout: decider.DefaultTimeout, Noise: 50 * time.Millisecond, MaxDecider: 1.02,
+		StallAt: 15 * time.Second, KillAt: 25 * time.Second, ReturnAt: 40 * time.Second, Small: 40, Middle: 200, Large: 1000, AskTimeout: decider.DefaultTimeout, Noise: 50 * time.Millisecond, MaxDecider: 1.02, MinRetries: 3.9,
 	}
 	shortPlan = plan{
 		Rate: 150, PerFleet: 2, Healthy: 2 * time.Second, Outage: 6 * time.Second, Recovery: 2 * time.Second,
-		StallAt: time.Second, KillAt: 2 * time.Second, ReturnAt: 3 * time.Second, Small: 10, Middle: 40, Large: 160, AskTimeout: 300 * time.Millisecond, Noise: 300 * time.Millisecond, MaxDecider: 1.1,
+		StallAt: time.Second, KillAt: 2 * time.Second, ReturnAt: 3 * time.Second, Small: 10, Middle: 40, Large: 160, AskTimeout: 300 * time.Millisecond, Noise: 300 * time.Millisecond, MaxDecider: 1.1, MinRetries: 3.7,
 	}
 )
 

@@ -139,10 +139,9 @@ func printTable(w io.Writer, p plan, results []*result) {
 
 // What must be shown.
 const (
-	agreement  = 0.10
-	minRetries = 3.9
-	maxKilled  = 1.1
-	maxBack    = 5 * time.Second
+	agreement = 0.10
+	maxKilled = 1.1
+	maxBack   = 5 * time.Second
 )
 
 // check says what is not as it should be.
@@ -161,8 +160,8 @@ func check(p plan, results []*result) (wrong []string) {
 		}
 		floor := floorRate / p.Rate
 		switch {
-		case each.fleet.Rule == retries && load < minRetries:
-			say("%s: load %.3f, want %.1f at least", name, load, minRetries)
+		case each.fleet.Rule == retries && load < p.MinRetries:
+			say("%s: load %.3f, want %.1f at least", name, load, p.MinRetries)
 		case each.fleet.Rule == bucket:
 			perClient = append(perClient, load)
 		case each.fleet.Killed:
