@@ -5,6 +5,7 @@ package chaos
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,8 +23,13 @@ import (
 	"time"
 )
 
-// TestMain lets go of the program that the tests ran.
+// TestMain lets go of the program that the tests ran. Most of their time is
+// waiting, so more of them run side by side than there are processors.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	os.RemoveAll(program.dir)
 	os.Exit(code)
