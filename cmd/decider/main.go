@@ -27,6 +27,7 @@ const (
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Answer over HTTP. Without any flag: on 127.0.0.1:8080, state in memory, built-in policy."`
 	Check       checkCommand       `cmd:"" help:"Check policy files; every mistake is named at file:line:column."`
+	Test        testCommand        `cmd:"" help:"Run the cases beside policy files: attempts, and what is expected of them."`
 	Explain     explainCommand     `cmd:"" help:"Explain what would be decided for one failed attempt, question by question. Spends nothing."`
 	Simulate    simulateCommand    `cmd:"" help:"Play a fleet, a dependency and an outage in virtual time, with the code that decides in production."`
 	Gen         genCommand         `cmd:"" help:"Write what others need to watch decider: a dashboard, alerts."`

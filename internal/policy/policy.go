@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/retrydecider/decider/internal/decide"
@@ -104,9 +105,13 @@ func (c *compiler) set(d *document) *Set {
 	set := newSet(string(said(d.UnknownDependencies)) == "refuse", int(said(d.MaxUnknown)))
 	for _, r := range said(d.Dependencies) {
 		c.checkName(r)
+		set.said = append(set.said, saidRule(r))
 		if l := c.layBoth(r, c.base(r, defaults)); l.sound {
 			set.add(l.policy(r.name))
 		}
+	}
+	if d.Defaults != nil {
+		set.said = append(set.said, saidRule(d.Defaults))
 	}
 	c.checkPatterns(said(d.Dependencies))
 	c.adviseUnused(said(d.Presets))
@@ -114,4 +119,30 @@ func (c *compiler) set(d *document) *Set {
 		set.fallback = defaults.policy(DefaultName)
 	}
 	return set
+}
+
+// saidRule is a rule as the file has it.
+func saidRule(r *rule) SaidRule {
+	out := SaidRule{Name: r.name, Line: r.key.line}
+	for _, m := range r.node.members {
+		w := SaidWord{Key: m.name, Line: m.key.line}
+		switch m.name {
+		case "unprocessed":
+			w.Failures = r.words.Unprocessed.bare()
+		case "retryable":
+			if e := r.words.Retryable; e != nil {
+				w.Failures = slices.Concat(e.Only.bare(), e.Add.bare(), e.Remove.bare(), e.WithRetryAfter.bare())
+			}
+		}
+		out.Words = append(out.Words, w)
+	}
+	return out
+}
+
+// bare are the failures, none where the word is not said.
+func (v *failures) bare() []decide.Failure {
+	if v == nil {
+		return nil
+	}
+	return v.list()
 }

@@ -22,6 +22,7 @@ const defaultMaxUnknown = 1000
 type Set struct {
 	source, hash string
 	warnings     []Warning
+	said         []SaidRule
 	rules        []*decide.Policy // in the order of the file
 	exact        map[string]*decide.Policy
 	patterns     patterns
@@ -91,6 +92,23 @@ func (s *Set) Hash() string { return s.hash }
 
 // Source is the name under which the file was read, "built-in" without one.
 func (s *Set) Source() string { return s.source }
+
+// SaidRule is a rule as the file has it: its place and the words that it says.
+type SaidRule struct {
+	Name  string
+	Line  int
+	Words []SaidWord
+}
+
+// SaidWord is a word of a rule, and the failures that it names.
+type SaidWord struct {
+	Key      string
+	Line     int
+	Failures []decide.Failure
+}
+
+// Said are the rules as the file has them, the defaults last where it has any.
+func (s *Set) Said() []SaidRule { return slices.Clone(s.said) }
 
 // Warnings are what the file says and had better not, by their place.
 func (s *Set) Warnings() []Warning { return slices.Clone(s.warnings) }
