@@ -27,9 +27,9 @@ type local struct {
 }
 
 // newLocal makes a local rule; of each layer, or one for all.
-func newLocal(r *run, retries int, backoff decide.Backoff, make func(r *run) allowance) rule {
+func newLocal(r *run, retries int, backoff decide.Backoff, allowanceOf func(r *run) allowance) rule {
 	l := &local{run: r, retries: int32(retries), backoff: backoff}
-	if make == nil {
+	if allowanceOf == nil {
 		return l
 	}
 	for layer := range r.model.Layers {
@@ -37,7 +37,7 @@ func newLocal(r *run, retries int, backoff decide.Backoff, make func(r *run) all
 			l.allow = append(l.allow, l.allow[0])
 			continue
 		}
-		l.allow = append(l.allow, make(r))
+		l.allow = append(l.allow, allowanceOf(r))
 	}
 	return l
 }
@@ -107,9 +107,8 @@ func (t *tokens) take(client int, cost float64) bool {
 	return true
 }
 
-func (t *tokens) call(int64, int)    {}
-func (t *tokens) succeed(int, int32) {}
-func (t *tokens) reborn(client int)  { t.left[client] = t.full }
+func (t *tokens) call(int64, int)   {}
+func (t *tokens) reborn(client int) { t.left[client] = t.full }
 
 // grpcThrottle is gRPC's: a failure takes a token, a success brings a tenth,
 // and a retry needs more than half (grpc/proposal A6).

@@ -44,7 +44,7 @@ func Builtin() []*Scenario {
 	}
 }
 
-// Scenarios that are known by their names, in any case.
+// Named is the built-in scenario of a name, in any case.
 func Named(name string) (*Scenario, bool) {
 	for _, s := range Builtin() {
 		if strings.EqualFold(s.Name, name) {

@@ -104,13 +104,14 @@ func (r *run) send(i int32) {
 // landed is an attempt that was on its way. What the network held is gone where
 // the client has gone.
 func (r *run) landed(i int32, attempt uint32) {
-	if r.held(i) && !r.waitsFor(i, attempt) {
+	if r.lets() && !r.waitsFor(i, attempt) {
 		return
 	}
 	r.land(i, attempt)
 }
 
-func (r *run) held(i int32) bool {
+// lets says whether the network lets go, at this instant, of what it held.
+func (r *run) lets() bool {
 	for n := range r.model.Faults {
 		if f := &r.model.Faults[n]; f.Kind == FaultHold && r.now == int64(f.To) {
 			return true

@@ -34,8 +34,8 @@ func unbounded(name, about string, s decide.Strategy) Contender {
 }
 
 // bounded has an allowance of each client.
-func bounded(name, about string, make func(r *run) allowance) Contender {
-	return Contender{name, about, func(r *run) rule { return newLocal(r, r.model.Retries, fullJitter, make) }}
+func bounded(name, about string, allowanceOf func(r *run) allowance) Contender {
+	return Contender{name, about, func(r *run) rule { return newLocal(r, r.model.Retries, fullJitter, allowanceOf) }}
 }
 
 // fleet is decider under a rule's words, sized by the model.

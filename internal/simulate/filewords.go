@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,10 +41,10 @@ func (w *fileWords) words() []word {
 		textWord("name", &s.Name), textWord("title", &s.Title), textWord("about", &s.About),
 		countWord("clients", 1, maxClients, &m.Clients), countWord("life", 0, maxCount, &m.Life), truthWord("zipf", &m.Zipf),
 		shareWord("first_share", &m.FirstShare), truthWord("first_fails", &m.FirstFails),
-		numberWord("rate", 0, maxRate, &m.Rate), {"rates", w.readRates},
+		numberWord("rate", maxRate, &m.Rate), {"rates", w.readRates},
 		countWord("burst", 0, maxCount, &m.Burst), durationWord("burst_at", &m.BurstAt),
 		durationWord("timeout", &m.Timeout), durationWord("latency", &m.Latency), truthWord("latency_varies", &m.LatencyVaries),
-		countWord("workers", 0, maxCount, &m.Workers), numberWord("capacity", 0, maxRate, &w.capacity), durationWord("service", &m.Service),
+		countWord("workers", 0, maxCount, &m.Workers), numberWord("capacity", maxRate, &w.capacity), durationWord("service", &m.Service),
 		countWord("queue", 0, maxCount, &m.Queue), {"faults", w.readFaults},
 		countWord("layers", 1, maxLayers, &m.Layers), enumWord("budget_of", scopeNames, &m.Scope),
 		countWord("retries", 0, 100, &m.Retries), countWord("tokens", 0, maxCount, &m.Tokens), durationWord("answer", &m.Answer),
@@ -69,128 +68,10 @@ var (
 	callerNames = []string{"each", "one", "first"}
 )
 
-func textWord(name string, into *string) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		if s, ok := f.scalar(name, n); ok {
-			*into = s
-		}
-	}}
-}
-
-func truthWord(name string, into *bool) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		b, ok := n.(*ast.BoolNode)
-		if !ok {
-			f.wrongAt(n, "%s must be true or false", name)
-			return
-		}
-		*into = b.Value
-	}}
-}
-
-func numberWord(name string, least, most float64, into *float64) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		if x, ok := f.number(name, n, least, most); ok {
-			*into = x
-		}
-	}}
-}
-
-func shareWord(name string, into *float64) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		if x, ok := f.share(name, n); ok {
-			*into = x
-		}
-	}}
-}
-
-func countWord(name string, least, most int, into *int) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		x, ok := f.number(name, n, float64(least), float64(most))
-		if ok && x != math.Trunc(x) {
-			f.wrongAt(n, "%s must be a whole number", name)
-			return
-		}
-		if ok {
-			*into = int(x)
-		}
-	}}
-}
-
-func durationWord(name string, into *time.Duration) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		s, ok := f.scalar(name, n)
-		if !ok {
-			return
-		}
-		d, err := time.ParseDuration(s)
-		if err != nil || d < 0 || d > longest {
-			f.wrongAt(n, "%s must be a duration from 0s to %s such as 250ms, not %q", name, longest, s)
-			return
-		}
-		*into = d
-	}}
-}
-
-func enumWord[T ~uint8](name string, known []string, into *T) word {
-	return word{name, func(f *file, name string, n ast.Node) {
-		s, ok := f.scalar(name, n)
-		if !ok {
-			return
-		}
-		i := slices.Index(known, s)
-		if i < 0 {
-			f.wrongAt(n, "%s must be one of %s, not %q", name, strings.Join(known, ", "), s)
-			return
-		}
-		*into = T(i)
-	}}
-}
-
-func (f *file) scalar(name string, n ast.Node) (string, bool) {
-	switch n.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode:
-		return n.GetToken().Value, true
-	}
-	f.wrongAt(n, "%s must be a value", name)
-	return "", false
-}
-
-func (f *file) number(name string, n ast.Node, least, most float64) (float64, bool) {
-	s, ok := f.scalar(name, n)
-	if !ok {
-		return 0, false
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(x >= least && x <= most) {
-		f.wrongAt(n, "%s must be a number from %s to %s, not %q", name, decimal(least, 6), decimal(most, 6), s)
-		return 0, false
-	}
-	return x, true
-}
-
-// share reads 30% or 0.3.
-func (f *file) share(name string, n ast.Node) (float64, bool) {
-	s, ok := f.scalar(name, n)
-	if !ok {
-		return 0, false
-	}
-	digits, percent := strings.CutSuffix(s, "%")
-	x, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if percent {
-		x /= 100
-	}
-	if err != nil || !(x >= 0 && x <= 1) {
-		f.wrongAt(n, "%s must be a share from 0%% to 100%%, not %q", name, s)
-		return 0, false
-	}
-	return x, true
-}
-
 func (w *fileWords) readRates(f *file, name string, n ast.Node) {
 	f.list(name, n, func(n ast.Node) {
 		var step RateStep
-		f.mapping(n, "a step of rates", []word{durationWord("at", &step.At), numberWord("rate", 0, maxRate, &step.Rate)})
+		f.mapping(n, "a step of rates", []word{durationWord("at", &step.At), numberWord("rate", maxRate, &step.Rate)})
 		if k := len(w.model.Rates); k > 0 && step.At <= w.model.Rates[k-1].At {
 			f.wrongAt(n, "the steps of rates stand in the order of their times")
 		}
@@ -202,7 +83,7 @@ func (w *fileWords) readFaults(f *file, name string, n ast.Node) {
 	f.list(name, n, func(n ast.Node) {
 		fault := Fault{P: 1, Factor: 1}
 		f.mapping(n, "a fault", []word{enumWord("kind", faultNames[:], &fault.Kind), durationWord("from", &fault.From), durationWord("to", &fault.To),
-			shareWord("p", &fault.P), numberWord("factor", 0, 1000, &fault.Factor)})
+			shareWord("p", &fault.P), numberWord("factor", 1000, &fault.Factor)})
 		if fault.To <= fault.From {
 			f.wrongAt(n, "a fault ends after it begins: from %s to %s", fault.From, fault.To)
 		}

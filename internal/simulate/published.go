@@ -16,9 +16,9 @@ var published = []Contender{
 	atOnce("breaker-2022", "retries while at most 10 % fail, per client since its start", newRetryBreaker),
 }
 
-func atOnce(name, about string, make func(r *run) allowance) Contender {
+func atOnce(name, about string, allowanceOf func(r *run) allowance) Contender {
 	return Contender{name, about, func(r *run) rule {
-		return newLocal(r, r.model.Retries, decide.Backoff{Strategy: decide.Constant}, make)
+		return newLocal(r, r.model.Retries, decide.Backoff{Strategy: decide.Constant}, allowanceOf)
 	}}
 }
 

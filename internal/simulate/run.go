@@ -98,7 +98,7 @@ func (r *run) refusalAs() decide.Failure {
 	return unavailable
 }
 
-// ofBurst marks the arrival of a burst's call, with the client's number.
+// noClient marks an arrival whose client is picked then; a burst's has its own.
 const noClient = -1
 
 func (r *run) arrivalOf(client int32) {

@@ -32,8 +32,8 @@ func render(t testing.TB, s *Scenario) []byte {
 
 func TestSameSeedSameBytes(t *testing.T) {
 	t.Parallel()
-	for _, make := range []func() *Scenario{scenarioE, scenarioG, hotos2021} {
-		first, second := render(t, make()), render(t, make())
+	for _, scenario := range []func() *Scenario{scenarioE, scenarioG} {
+		first, second := render(t, scenario()), render(t, scenario())
 		if !bytes.Equal(first, second) {
 			t.Errorf("two runs differ:\n%s\n%s", first, second)
 		}

@@ -57,8 +57,5 @@ func (m *twister) turn() {
 // float is in [0, 1), of 53 bits.
 func (m *twister) float() float64 {
 	high, low := m.word()>>5, m.word()>>6
-	return (float64(high)*(1<<26) + float64(low)) / (1 << 53)
+	return (float64(float64(high)*(1<<26)) + float64(low)) / (1 << 53)
 }
-
-// uniform is between two bounds, as random.uniform draws.
-func (m *twister) uniform(low, high float64) float64 { return low + float64((high-low)*m.float()) }
