@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -46,6 +47,7 @@ type report struct {
 type side struct {
 	url    string
 	server *http.Server
+	held   net.Conn // of an address that refuses
 }
 
 func newSession(s *scenario) (*session, error) {
@@ -76,7 +78,11 @@ func serve(h http.Handler, refused bool) (*side, error) {
 	}
 	s := &side{url: "http://" + listener.Addr().String(), server: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}}
 	if refused {
-		return s, listener.Close()
+		// The near end of a connection: nobody listens there, nor will.
+		if s.held, err = net.Dial("tcp", listener.Addr().String()); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
+		s.url = "http://" + s.held.LocalAddr().String()
 	}
 	go func() { _ = s.server.Serve(listener) }()
 	return s, nil
@@ -85,8 +91,12 @@ func serve(h http.Handler, refused bool) (*side, error) {
 func (s *session) close() {
 	close(s.ended)
 	for _, each := range []*side{s.upstream, s.decider} {
-		if each != nil {
-			_ = each.server.Close()
+		if each == nil {
+			continue
+		}
+		_ = each.server.Close()
+		if each.held != nil {
+			_ = each.held.Close()
 		}
 	}
 }

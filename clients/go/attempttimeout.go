@@ -28,7 +28,7 @@ func (attemptTimeoutError) Is(target error) bool { return target == context.Dead
 // attemptLimit bounds an attempt until its header has come.
 type attemptLimit struct {
 	ctx   context.Context
-	end1  context.CancelCauseFunc
+	stop  context.CancelCauseFunc
 	timer *time.Timer
 }
 
@@ -37,7 +37,7 @@ func newAttemptLimit(parent context.Context, d time.Duration) *attemptLimit {
 	return &attemptLimit{ctx, end, time.AfterFunc(d, func() { end(attemptTimeoutError{}) })}
 }
 
-func (l *attemptLimit) cancel() { l.end1(context.Canceled) }
+func (l *attemptLimit) cancel() { l.stop(context.Canceled) }
 
 // end stops the clock. What the base says of the limit's own end becomes its
 // error, and the context ends with the response's body.

@@ -38,6 +38,8 @@ func WithReportInterval(d time.Duration) Option { return func(c *Client) { c.rep
 type reporter struct {
 	every time.Duration
 	armed atomic.Bool
+	// armedAt is when the report that is to come was asked for, in Unix ns.
+	armedAt atomic.Int64
 
 	mu     sync.Mutex // of timer and closed
 	timer  *time.Timer
@@ -45,8 +47,8 @@ type reporter struct {
 
 	sending sync.Mutex // of what follows, and of idle in each dependency
 	queue   []OutcomeReport
-	since   time.Time // of the counts that are in no report yet
-	queued  time.Time // when the queue was filled
+	began   time.Time // when the counts of the queue began
+	taken   time.Time // when they were taken
 }
 
 // arm makes sure that a report is to come.
@@ -59,6 +61,7 @@ func (r *reporter) arm(c *Client) {
 	if r.closed {
 		return
 	}
+	r.armedAt.Store(time.Now().UnixNano())
 	// A fleet that was started at once must not report at once.
 	wait := time.Duration((0.9 + 0.2*rand.Float64()) * float64(r.every))
 	r.timer = time.AfterFunc(wait, func() {
@@ -102,10 +105,12 @@ func (c *Client) flush(ctx context.Context) (more bool, err error) {
 	r := &c.reporter
 	r.sending.Lock()
 	defer r.sending.Unlock()
-	c.dropOld(time.Now())
+	began := time.Unix(0, r.armedAt.Load())
+	if c.dropOld(time.Now()) {
+		began = r.taken
+	}
 	if len(r.queue) == 0 {
-		r.queue, r.queued = c.collect(), time.Now()
-		r.since = r.queued
+		r.queue, r.began, r.taken = c.collect(), began, time.Now()
 	}
 	for len(r.queue) > 0 {
 		if err = c.send(ctx, &r.queue[0]); err != nil && lost(err) {
@@ -137,24 +142,19 @@ func (c *Client) send(ctx context.Context, report *OutcomeReport) error {
 	return err
 }
 
-// dropOld lets go of counts that decider could not be told in time.
-func (c *Client) dropOld(now time.Time) {
+// dropOld lets go of counts that decider could not be told in time, and says
+// whether there were some. What was counted since they were taken is younger,
+// and is told next.
+func (c *Client) dropOld(now time.Time) bool {
 	r := &c.reporter
-	if len(r.queue) == 0 {
-		return
+	if len(r.queue) == 0 || now.Sub(r.began) <= reportAge {
+		return false
 	}
-	if now.Sub(r.queued) > reportAge {
-		for i := range r.queue {
-			c.tally.dropped.Add(r.queue[i].calls())
-		}
-		r.queue = nil
+	for i := range r.queue {
+		c.tally.dropped.Add(r.queue[i].calls())
 	}
-	if now.Sub(r.since) > reportAge {
-		for _, report := range c.collect() {
-			c.tally.dropped.Add(report.calls())
-		}
-		r.since = now
-	}
+	r.queue = nil
+	return true
 }
 
 // collect takes the counts of all dependencies into as many reports as are needed.

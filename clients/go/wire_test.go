@@ -57,15 +57,16 @@ func listen(t *testing.T, serve func(n int, c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// closedPort is an address where nobody listens.
+// closedPort is an address where nobody listens, nor will: it is the near end of
+// a connection.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, err := net.Dial("tcp", listen(t, func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { c.Close() })
+	return c.LocalAddr().String()
 }
 
 // readRequest reads an HTTP/1.1 request to its end.
@@ -319,6 +320,11 @@ func http2(t *testing.T, answer func(n int, c net.Conn, stream uint32) bool) str
 				frame(c, settingsFrame, 1, 0)
 			}
 			if (kind == headersFrame || kind == dataFrame) && flags&1 != 0 && !answer(int(streams.Add(1)), c, stream) {
+				// Closing with something unread would be a reset.
+				if tcp, ok := c.(*net.TCPConn); ok {
+					_ = tcp.CloseWrite()
+				}
+				_, _ = io.Copy(io.Discard, r)
 				return
 			}
 		}
