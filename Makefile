@@ -25,7 +25,7 @@ IMAGE        ?= decider:$(VERSION)
 MEASURED     ?= testdata/goals-measured.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases goals docs-figures clean
+.PHONY: help run build test test-short test-browser test-deploy needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases goals docs-figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,16 @@ test-short: ## run the quick tests of every module, without the race detector or
 
 test-chaos: needs ## play every failure of the store at length, and hold the answers to their time; wants a quiet machine
 	DECIDER_CHAOS=long $(GO) test -count=1 -timeout 30m -v ./internal/chaos
+
+BROWSERTEST = internal/console/browsertest
+
+test-browser: build ## drive the console in a real Chromium; its pictures are in .cache/console
+	@tools/need chromium redis-server curl node npm
+	@cd $(BROWSERTEST) && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm test
+
+test-deploy: ## test what deploy/ holds: rules, dashboard, chart, compose file, unit
+	@tools/need promtool prometheus redis-server docker-compose systemd-analyze
+	cd deploy/test && $(GO) vet ./... && CI=true $(GO) test -count=1 ./...
 
 needs:
 	@tools/need redis-server gcc curl python3

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { browse, get, live, pause, picture, start, until, view, watch } from "./support.mjs";
+import { browse, get, live, pause, picture, start, stopAll, until, view, watch } from "./support.mjs";
 import { Traffic } from "./traffic.mjs";
 
 let browser, decider, traffic;
@@ -14,7 +14,7 @@ before(async () => {
 after(async () => {
   traffic.stop();
   await browser.close();
-  await decider.stop();
+  await stopAll();
 });
 
 const seconds = 1000;

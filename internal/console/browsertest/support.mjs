@@ -13,6 +13,10 @@ const binary = process.env.DECIDER || path.join(root, "bin/decider");
 const pictures = process.env.PICTURES || path.join(root, ".cache/console");
 mkdirSync(pictures, { recursive: true });
 
+// A test that fails leaves nothing behind that would keep the run from ending.
+const children = new Set();
+export const stopAll = () => Promise.all([...children].map((each) => each.stop()));
+
 export const policies = path.join(here, "policies.yaml");
 
 // start runs a decider; its address is in its first line.
@@ -28,15 +32,18 @@ export async function start({ listen = "127.0.0.1:0", args = [], file = policies
     child.on("exit", (code) => reject(new Error(`decider ended with ${code}:\n${log}`)));
     child.on("error", (error) => reject(new Error(`${binary}: ${error.message}; make build makes it`)));
   });
-  return {
-    url, listen: new URL(url).host, log: () => log,
+  const decider = {
+    url, listen: new URL(url).host,
     async stop() {
+      children.delete(decider);
       if (child.exitCode !== null) return;
       const ended = once(child, "exit");
       child.kill("SIGTERM");
       await ended;
     },
   };
+  children.add(decider);
+  return decider;
 }
 
 export async function post(url, call, body) {
@@ -54,9 +61,8 @@ export const browse = () => chromium.launch({ executablePath: process.env.CHROMI
 
 // watch opens a page and notes everything that must not be: messages on the
 // console, errors, violations of the content security policy, requests to
-// anywhere else. expected says which of them a test brings about itself; begin is
-// called before the page loads.
-export async function watch(browser, url, { expected, begin, ...options } = {}) {
+// anywhere else. expected says which of them a test brings about itself.
+export async function watch(browser, url, { expected, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
   const base = url.replace(/(#.*|docs)$/, "");
@@ -65,7 +71,6 @@ export async function watch(browser, url, { expected, begin, ...options } = {}) 
   page.on("pageerror", (error) => note(`thrown: ${error.stack}`));
   page.on("request", (request) => { if (!request.url().startsWith(base) && !request.url().startsWith("data:")) note(`asked elsewhere: ${request.url()}`); });
   await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`violates ${event.violatedDirective}: ${event.blockedURI}`)));
-  if (begin) await begin(page);
   await page.goto(url);
   page.problems = problems;
   page.done = async () => {

@@ -2,7 +2,6 @@
 // shown is live, and in which light.
 
 import { html, render, useEffect, useReducer, useRef, useState } from "./vendor/preact.js";
-import { ask } from "./ask.js";
 import { follow, live, retryNow, subscribe } from "./live.js";
 import { Fleet } from "./fleet.js";
 import { Dependency } from "./dependency.js";
@@ -23,7 +22,7 @@ const views = {
 
 function App() {
   const [, redraw] = useReducer((n) => n + 1, 0);
-  const [at, setAt] = useState(place), [may, setMay] = useState(false), main = useRef(null), first = useRef(true);
+  const [at, setAt] = useState(place), main = useRef(null), first = useRef(true);
   const view = views[at.view];
   useEffect(() => subscribe(redraw), []);
   useEffect(() => {
@@ -32,10 +31,6 @@ function App() {
     return () => removeEventListener("hashchange", moved);
   }, []);
   useEffect(() => { follow(view && view.filter ? view.filter(at) : {}); });
-  useEffect(() => { // who may do what can change with the replica that answers
-    if (live.state !== "live") return;
-    ask("GET", "v1/status").then((status) => setMay((status.roles || []).includes("operate")), () => setMay(false));
-  }, [live.state]);
   useEffect(() => {
     const title = at.name || (view ? view.title : "Not found");
     document.title = `${title} · decider`;
@@ -54,7 +49,7 @@ function App() {
     <${Stale} />
     <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && lost() ? "old" : ""}>
       ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
-      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${may} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …${live.refused ? " Who asks has to say who they are: the browser asks for a name of the auth file and, as the password, its key." : ""}</p>`}
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …</p>`}
     </main>
     <${Foot} />
     <${Announcer} />`;
@@ -62,25 +57,26 @@ function App() {
 
 // Connection says whether what is shown is live.
 function Connection() {
-  const words = { live: "live", connecting: "connecting …", reconnecting: `reconnecting · ${rough(Date.now() - live.since)}`, sleeping: "asleep" }[live.state];
+  const words = { live: "live", connecting: "connecting …", reconnecting: `reconnecting · ${rough(Date.now() - live.since)}`, refused: "refused", sleeping: "asleep" }[live.state];
   return html`<span class=${`connection ${live.state}`} data-state=${live.state}><span class="dot" aria-hidden="true"></span>${words}</span>`;
 }
 
 // lost says whether the connection has been gone for longer than a stream takes
 // that ends in good order and comes again.
-const lost = () => (live.state === "connecting" || live.state === "reconnecting") && Date.now() - live.since > 2000;
+const lost = () => live.state === "refused" || (live.state === "connecting" || live.state === "reconnecting") && Date.now() - live.since > 2000;
 
 function Stale() {
   if (!lost()) return null;
-  const what = live.refused ? `decider gives no stream: ${live.refused}` : live.heard ? "Connection lost." : "decider does not answer.";
-  return html`<div class="stale"><b>${what}${live.heard ? ` What you see is ${rough(Date.now() - live.heard)} old.` : ""}</b> Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.
-    <button type="button" onClick=${retryNow}>try now</button></div>`;
+  const what = live.refused ? `decider gives no stream: ${live.refused}` : live.heard ? "Connection lost." : live.tries ? "decider does not answer." : "Waiting for decider's answer.";
+  return html`<section class="stale" aria-label="Connection"><b>${what}${live.heard ? ` What you see is ${rough(Date.now() - live.heard)} old.` : ""}</b>
+    ${live.state === "refused" ? " The browser asks for a name of the auth file and, as the password, its key." : live.tries === 0 ? "" : ` Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.`}
+    <button type="button" onClick=${retryNow}>${live.state === "refused" ? "sign in" : "try now"}</button></section>`;
 }
 
 // Announcer tells a screen reader what changed, and only that: the tables move
 // each second.
 function Announcer() {
-  const state = lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
+  const state = live.state === "refused" ? `Not let in: ${live.refused}` : lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
   const serious = live.snapshot ? new Set(all(live).filter((each) => each.grade === "bad").map((each) => each.about)) : new Set();
   const trouble = serious.size ? ` In trouble: ${[...serious].slice(0, 5).join(", ")}${serious.size > 5 ? ` and ${serious.size - 5} more` : ""}.` : "";
   return html`<p class="off-screen" role="status">${state}${trouble}</p>`;

@@ -12,11 +12,12 @@ export class Refused extends Error {
   }
 }
 
-export async function ask(method, path, body) {
+// ask makes a call and returns what it answers. patience is in ms.
+export async function ask(method, path, body, patience = 10000) {
   let answer;
   try {
     answer = await fetch(address(path), {
-      method, cache: "no-store", signal: AbortSignal.timeout(10000),
+      method, cache: "no-store", signal: AbortSignal.timeout(patience),
       ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
     });
   } catch {

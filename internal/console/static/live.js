@@ -2,22 +2,26 @@
 // snapshots of each second and the decisions that the view wants.
 //
 // The browser reconnects by itself where the network fails; where the server
-// refuses it gives up, and this file tries again. The page always says which of
-// the two it is, and how old what it shows is.
+// refuses it gives up, and this file tries again. Before it does it asks for the
+// status: that says what one may do, in words why one may not, and it is what a
+// browser asks for a password for, once. Who is not let in is asked before the
+// next try. The page always says which of these it is, and how old what it shows is.
 
 import { ask } from "./ask.js";
 
 const seconds = 120; // of history
 const keepRows = 500; // decisions
 const quiet = 5000; // ms without a snapshot that look like a fault
+const typing = 120000; // ms that somebody may take to say who they are
 const hiddenFor = 30000; // ms after which a hidden page lets go of its stream
 
 export const live = {
-  // state: connecting, live, reconnecting, sleeping.
+  // state: connecting, live, reconnecting, refused, sleeping.
   state: "connecting",
   since: Date.now(),
   tries: 0,
   refused: "", // why the server gives no stream, where it says so
+  roles: [],
   heard: 0, // when the last snapshot came, by this browser's clock
   snapshot: null,
   dependencies: new Map(), // by name, what is remembered of each
@@ -27,7 +31,7 @@ export const live = {
 };
 
 const watchers = new Set();
-let source = null, wanted = "", timer = 0, scheduled = false, process = "";
+let source = null, wanted = "", timer = 0, opened = 0, scheduled = false, process = "";
 
 export function subscribe(redraw) {
   watchers.add(redraw);
@@ -48,7 +52,7 @@ function changed() {
 export function follow(filter) {
   const query = new URLSearchParams({ snapshots: "true", limit: "100" });
   for (const name of ["dependency", "decision"]) if (filter[name]) query.set(name, filter[name]);
-  if (query.toString() === wanted && source) return;
+  if (query.toString() === wanted) return;
   wanted = query.toString();
   live.decisions = [];
   live.frozen = null;
@@ -56,8 +60,28 @@ export function follow(filter) {
   open();
 }
 
-function open() {
+async function open() {
   close();
+  if (live.state === "live" || await admitted(++opened)) stream();
+}
+
+// admitted says whether a stream is worth asking for.
+async function admitted(mine) {
+  try {
+    const status = await ask("GET", "v1/status", undefined, typing);
+    live.roles = status.roles || [];
+    return mine === opened;
+  } catch (error) {
+    if (mine !== opened) return false;
+    live.refused = error.status ? error.message : "";
+    lost();
+    if (error.status === 401 || error.status === 403) become("refused");
+    else again();
+    return false;
+  }
+}
+
+function stream() {
   const mine = source = new EventSource(new URL(`v1/decisions/stream?${wanted}`, document.baseURI));
   const on = (name, handle) => mine.addEventListener(name, (event) => { if (mine === source) handle(event); });
   on("snapshot", (event) => take(JSON.parse(event.data)));
@@ -65,9 +89,7 @@ function open() {
   on("skipped", (event) => { live.skipped += JSON.parse(event.data); changed(); });
   on("error", () => {
     lost();
-    if (mine.readyState !== EventSource.CLOSED) return;
-    again();
-    whyRefused();
+    if (mine.readyState === EventSource.CLOSED) again();
   });
 }
 
@@ -80,18 +102,6 @@ function close() {
 function again() {
   close();
   timer = setTimeout(open, Math.min(1000 * 2 ** Math.min(live.tries, 4), 10000));
-}
-
-// whyRefused asks for what the browser does not tell of a stream: the words of
-// the refusal. Where a password is wanted, this makes the browser ask for it.
-async function whyRefused() {
-  try {
-    await ask("GET", "v1/status");
-    live.refused = "";
-  } catch (error) {
-    live.refused = error.status ? error.message : "";
-  }
-  changed();
 }
 
 function lost() {
@@ -110,6 +120,7 @@ function become(state) {
 // retryNow is for who does not want to wait.
 export function retryNow() {
   live.tries = 0;
+  become(live.heard ? "reconnecting" : "connecting");
   open();
 }
 
@@ -239,7 +250,7 @@ let sleeper = 0;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(sleeper);
   if (document.hidden) {
-    sleeper = setTimeout(() => { close(); become("sleeping"); }, hiddenFor);
+    sleeper = setTimeout(() => { close(); opened++; become("sleeping"); }, hiddenFor);
   } else if (live.state === "sleeping") {
     become("reconnecting");
     open();
