@@ -20,12 +20,13 @@ FUZZ_SECONDS ?= 60
 BENCH        ?= .
 BENCH_COUNT  ?= 6
 IMAGE        ?= decider:$(VERSION)
+SOAK_SECONDS ?= 1800
 
 # goals: a JSON file of values measured with real processes, if there is one.
 MEASURED     ?= testdata/goals-measured.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short test-browser test-deploy needs vet lint generate generate-check spec-lint fuzz bench test-chaos demo docker compose-test cases goals docs-figures clean
+.PHONY: help run build test test-short test-browser test-deploy needs vet lint generate generate-check spec-lint fuzz bench test-chaos test-contract soak demo docker compose-test cases goals docs-figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,13 @@ test-browser: build ## drive the console in a real Chromium; its pictures are in
 test-deploy: ## test what deploy/ holds: rules, dashboard, chart, compose file, unit
 	@tools/need promtool prometheus redis-server docker-compose systemd-analyze
 	cd deploy/test && $(GO) vet ./... && CI=true $(GO) test -count=1 ./...
+
+test-contract: build ## ask a running decider all that its contract allows, and much that it does not (schemathesis)
+	@tools/need python3 && { python3 -c 'import ensurepip' 2>/dev/null || tools/need python3-venv; }
+	@tools/contract/run bin/decider
+
+soak: needs ## let a decider work at half its peak, with faults, for SOAK_SECONDS (1800), and hold its footprint flat
+	SOAK_SECONDS=$(SOAK_SECONDS) $(GO) test -count=1 -timeout $$(( $(SOAK_SECONDS) + 300 ))s -run '^TestSoak$$' -v ./cmd/decider
 
 needs:
 	@tools/need redis-server gcc curl python3

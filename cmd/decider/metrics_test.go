@@ -63,7 +63,7 @@ func TestMetricsDocument(t *testing.T) {
 		for _, label := range slices.Concat(constLabels.FindAllString(m[3], -1), strings.FieldsFunc(labels, func(r rune) bool { return r == ',' || r == ' ' })) {
 			all = append(all, "`"+strings.TrimSuffix(label, "=")+"`")
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |\n", name, kindOf(kinds, name), strings.Join(all, ", "), help))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", "`"+name+"`", kindOf(kinds, name), strings.Join(all, ", "), help))
 	}
 	slices.Sort(rows)
 	got := []byte(metricsPreface + strings.Join(slices.Compact(rows), ""))
