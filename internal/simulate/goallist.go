@@ -74,7 +74,7 @@ func goalBlip(g *goalRun) Finding {
 	}
 	load := d.Score.Extra[0] / 280
 	met := load <= 1.02 && d.Never == 0 && d.Score.Recovery <= 25 && all.Never == 0 && all.Score.Recovery <= 4
-	return checkedF(met, "at rho 0.93 the floor's 1 % and 10 % of successes leave 2 % of the capacity to work off the backlog, so one seed in a dozen stays in it beyond 160 s",
+	return checkedF(met, "the spare capacity is 7 %, and a floor of 1 % beside 10 % of successes can spend all of it while calls time out, so one seed in a dozen is not back after 160 s; size would propose 4 %",
 		"%.3f of the rate, %d of %d recover, mean %.1f s; full breaker %.1f s; 3 retries %.1f times, %.0f %% ok for ever",
 		load, d.Runs-d.Never, d.Runs, d.Score.Recovery, all.Score.Recovery, naive.Score.Extra[0]/280, naive.Score.Extra[1])
 }
