@@ -103,13 +103,22 @@ func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + " ms"
 }
 
+// timeout is the store's. A fault that nobody may notice has, in the short form,
+// as much as no machine misses: one degraded answer is one too many.
+func (f *fault) timeout() time.Duration {
+	if f.unnoticed && !long {
+		return 20 * time.Second
+	}
+	return storeTimeout
+}
+
 // play plays one fault under load.
 func (f *fault) play(t *testing.T) row {
 	if f.setup == nil {
 		f.setup = behindProxy
 	}
 	s := f.setup(t)
-	args := append([]string{"--redis-url=" + s.url, "--store-timeout=" + storeTimeout.String(), "--policies=" + policyFile(t, chaosPolicies)}, s.args...)
+	args := append([]string{"--redis-url=" + s.url, "--store-timeout=" + f.timeout().String(), "--policies=" + policyFile(t, chaosPolicies)}, s.args...)
 	fleet, urls := make([]*process, replicas), make([]string, replicas)
 	for i := range fleet {
 		fleet[i] = serve(t, args...)
@@ -144,9 +153,17 @@ func (f *fault) play(t *testing.T) row {
 }
 
 // stray is an answer that had asked a store that was well and did not hear from
-// it in time: the machine stood still for longer than that. It may happen to one
-// in a hundred, for these tests share their machine with others.
+// it in time: the machine stood still for longer than that.
 func stray(r *record) bool { return r.degraded && r.took >= storeTimeout }
+
+// mostStrays is one in how many answers may be a stray: few on the quiet machine
+// that the long form wants, more beside the tests of other packages.
+func mostStrays() int {
+	if long {
+		return 100
+	}
+	return 10
+}
 
 // checkAnswers holds the answers to what every caller is promised.
 func (f *fault) checkAnswers(t *testing.T, records []record, faulty, well time.Time, r *row) {
@@ -169,7 +186,7 @@ func (f *fault) checkAnswers(t *testing.T, records []record, faulty, well time.T
 			r.back = each.asked.Sub(well)
 		}
 	}
-	if r.strays > undisturbed/100 {
+	if r.strays > undisturbed/mostStrays() {
 		t.Errorf("%d of %d answers that nothing disturbed were late for the store", r.strays, undisturbed)
 	}
 	if !f.unnoticed && count(between(records, faulty, well), degraded) == 0 {
@@ -186,7 +203,7 @@ func (f *fault) checkAnswers(t *testing.T, records []record, faulty, well time.T
 // known to be away.
 func (f *fault) bound(r *row) time.Duration {
 	if !long {
-		return storeTimeout + time.Second
+		return storeTimeout + max(time.Second, r.control)
 	}
 	return storeTimeout + max(promisedBeyond, r.control)
 }

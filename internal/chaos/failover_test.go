@@ -99,6 +99,7 @@ func TestStartsWithoutRedis(t *testing.T) {
 func TestClusterGrantsExactly(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
+	begun := time.Now()
 	fleet := startFleet(t, 1, `version: 1
 dependencies:
   "cross-*":
@@ -117,8 +118,10 @@ dependencies:
 	for _, node := range c.Nodes {
 		scripts += commandsRun(t, node, "evalsha")
 	}
-	if calls := int(fleet[0].metric(t, "decider_store_calls_total")); scripts != calls {
-		t.Errorf("the nodes were sent %d scripts for %d calls", scripts, calls)
+	// One that nobody asks is looked after by a probe a second.
+	calls, probes := int(fleet[0].metric(t, "decider_store_calls_total")), 1+int(time.Since(begun).Seconds())
+	if scripts < calls || scripts > calls+probes {
+		t.Errorf("the nodes were sent %d scripts for %d calls and %d probes at most", scripts, calls, probes)
 	}
 }
 
