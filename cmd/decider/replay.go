@@ -22,14 +22,14 @@ func (c *replayCommand) Run(streams streams) error {
 	if err != nil {
 		return err
 	}
-	logs := make([]replay.Source, 0, len(c.Logs))
-	for _, name := range c.Logs {
-		in, err := openLog(name, streams.in)
-		if err != nil {
-			return err
-		}
-		defer in.Close()
-		logs = append(logs, decisionlog.NewReader(name, in))
+	files, err := openLogs(c.Logs, streams.in)
+	defer closeAll(files)
+	if err != nil {
+		return err
+	}
+	logs := make([]replay.Source, 0, len(files))
+	for i, in := range files {
+		logs = append(logs, decisionlog.NewReader(c.Logs[i], in))
 	}
 	set := policies.Set()
 	report, err := replay.Run(replay.Merge(logs), set, c.Dependency)
@@ -43,9 +43,25 @@ func (c *replayCommand) Run(streams streams) error {
 	return report.Print(streams.out)
 }
 
-func openLog(name string, standard io.Reader) (io.ReadCloser, error) {
-	if name == decisionlog.Standard {
-		return io.NopCloser(standard), nil
+// openLogs opens every log, as far as it comes.
+func openLogs(names []string, standard io.Reader) (files []io.ReadCloser, err error) {
+	for _, name := range names {
+		if name == decisionlog.Standard {
+			files = append(files, io.NopCloser(standard))
+			continue
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, file)
 	}
-	return os.Open(name)
+	return files, nil
+}
+
+// closeAll closes what was only read, which can fail in no way that matters.
+func closeAll(files []io.ReadCloser) {
+	for _, file := range files {
+		_ = file.Close()
+	}
 }

@@ -178,7 +178,7 @@ func (a *adviser) failures() {
 }
 
 // budgetWordsSaid are where a budget that is too large is blamed.
-var budgetWordsSaid = []string{"budget.ratio", "budget.cost", "budget.deposit_on", "budget", "headroom"}
+var budgetWordsSaid = []string{"budget.ratio_max", "budget.ratio", "budget.cost", "budget.deposit_on", "budget", "headroom"}
 
 // bounds looks at how much the retries can add to the load. With b for what a
 // call deposits over what a retry costs, R for the normal load and K for what the
@@ -206,9 +206,10 @@ func (a *adviser) bounds() {
 	}
 }
 
-// added is b: what one call deposits over what the cheapest retry costs.
+// added is b: what one call deposits at most over what the cheapest retry costs.
+// What is above the ratio pays for neither throttles nor timeouts.
 func added(b *decide.BudgetRule) float64 {
-	return float64(b.Ratio) / float64(slices.Min(b.Cost[:]))
+	return max(float64(b.Ratio)/float64(slices.Min(b.Cost[:])), float64(b.RatioMax)/float64(b.Cost[decide.Plain]))
 }
 
 func addedBy(b *decide.BudgetRule) string { return share(added(b)) }

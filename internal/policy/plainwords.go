@@ -50,11 +50,19 @@ func waitsInWords(what string, b decide.Backoff) string {
 		}
 		return fmt.Sprintf("%s is %s, every time the same.", what, ms(b.Base))
 	}
+	if b.Strategy == decide.Paced {
+		return fmt.Sprintf("%s is until the next of the fleet's slots, %s a second, none further ahead than %s.", what, perSecond(b.Gap), ms(b.Cap))
+	}
 	text := fmt.Sprintf("%s %s: %s", what, drawnFrom(b), windows(b))
 	if b.Min > 0 {
 		text += ", " + ms(b.Min) + " at least"
 	}
 	return text + "."
+}
+
+// perSecond is how many slots so many µs apart a second has.
+func perSecond(gap int64) string {
+	return strconv.FormatFloat(1e6/float64(max(gap, 1)), 'g', 6, 64)
 }
 
 // drawnFrom tells how a wait comes from its window.
@@ -183,8 +191,12 @@ func budgetInWords(b *decide.BudgetRule) []string {
 			cost += ", after a " + k.what + " " + decide.FormatMicro(b.Cost[k.kind])
 		}
 	}
+	brings := percent(b.Ratio) + " of a token"
+	if b.RatioMax > 0 {
+		brings += " (up to " + percent(b.RatioMax) + " where retries are seen to help)"
+	}
 	list := []string{
-		fmt.Sprintf("The fleet's budget: each %s brings %s of a token and a retry costs %s, so retries add at most %s to the load.", from, percent(b.Ratio), cost, strconv.FormatFloat(100*added(b), 'g', 2, 64)+" %"),
+		fmt.Sprintf("The fleet's budget: each %s brings %s and a retry costs %s, so retries add at most %s to the load.", from, brings, cost, strconv.FormatFloat(100*added(b), 'g', 2, 64)+" %"),
 	}
 	size := "The bucket holds " + decide.FormatMicro(b.Capacity) + " tokens"
 	if b.CapacityMillis > 0 {

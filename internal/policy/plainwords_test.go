@@ -33,6 +33,7 @@ func TestPresetsInPlainWords(t *testing.T) {
   budget: {deposit_on: request, cost: {default: 0.5, timeout: 2}}, breaker: {mode: all}, cool_down: off, on_store_failure: allow}`)))
 	tell("little", PlainWords(rule1(t, "{budget: off, breaker: {mode: retries}, backoff: {strategy: exponential, min: 50ms}, cool_down: caller, on_store_failure: give_up}")))
 	tell("fleet", PlainWords(rule1(t, "{cool_down: fleet, backoff: {strategy: proportional_jitter}}")))
+	tell("paced", PlainWords(rule1(t, "{backoff: {strategy: paced, rate: 50, cap: 2s}, budget: {ratio_max: 50%}}")))
 	golden(t, "testdata/plainwords.txt", []byte(text.String()))
 }
 

@@ -89,7 +89,7 @@ type retryableWords struct {
 type budgetWords struct {
 	Off             *truth     `json:"-"`
 	Ratio           *ratio     `json:"ratio,omitempty" min:"0%" max:"100%" default:"10%" example:"10%" doc:"What each deposit adds, as a share of one token."`
-	RatioMax        *ratio     `json:"ratio_max,omitempty" min:"0%" max:"100%" default:"0%" example:"50%" doc:"What each deposit adds at most, where the last ten seconds' retries are seen to help; 0 keeps to ratio. What is above ratio never pays for throttles and timeouts."`
+	RatioMax        *ratio     `json:"ratio_max,omitempty" min:"0%" max:"100%" default:"0%" example:"25%" doc:"What each deposit adds at most, where the last ten seconds' retries are seen to help; 0 keeps to ratio. What is above ratio never pays for throttles and timeouts."`
 	Capacity        *number    `json:"capacity,omitempty" unit:"tokens" min:"0.000001" max:"1000000" decimals:"6" default:"10" example:"10" doc:"How many tokens the bucket holds at least."`
 	CapacitySeconds *number    `json:"capacity_seconds,omitempty" unit:"seconds" min:"0" max:"3600" decimals:"3" default:"1" example:"1" doc:"The bucket holds what so many seconds of deposits bring, where that is more; 0 switches it off."`
 	MinPerSecond    *number    `json:"min_per_second,omitempty" unit:"tokens per second" min:"0" max:"1000000" rounds:"9" default:"0.1" example:"0.1" doc:"Tokens a second that come by time alone."`
