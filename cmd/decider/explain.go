@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,6 +26,7 @@ type explainCommand struct {
 	Server   string        `placeholder:"URL" help:"Ask a running decider instead, with the fleet's state as it is."`
 	Preset   string        `placeholder:"NAME" help:"Print in plain words what a built-in preset means instead, its source and what it cannot say."`
 	Presets  bool          `help:"List the built-in presets instead."`
+	KeyFile  string        `type:"path" placeholder:"FILE" help:"With --server: a file with the key to say who asks (role read)."`
 	Classes  bool          `help:"Print the class of every failure instead."`
 	For      string        `default:"default" placeholder:"DEPENDENCY" help:"With --classes: the dependency whose policy is printed."`
 	Seed     *uint32       `placeholder:"N" help:"Make every draw reproducible (mulberry32)."`
@@ -89,6 +91,9 @@ func (c *explainCommand) ask(ctx context.Context, body []byte, io streams) (stat
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if c.Server != "" {
+		if err := c.sign(request); err != nil {
+			return 0, nil, err
+		}
 		return post(request)
 	}
 	policies, err := openPolicies(c.Policies, io.err)
@@ -103,6 +108,19 @@ func (c *explainCommand) ask(ctx context.Context, body []byte, io streams) (stat
 	recorder := httptest.NewRecorder()
 	a.handler.ServeHTTP(recorder, request)
 	return recorder.Code, recorder.Body.Bytes(), nil
+}
+
+// sign says who asks. The key is in a file, for others can see a command's flags.
+func (c *explainCommand) sign(request *http.Request) error {
+	if c.KeyFile == "" {
+		return nil
+	}
+	key, err := os.ReadFile(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	return nil
 }
 
 // longestAnswer bounds what is read of a server's answer.

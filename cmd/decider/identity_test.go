@@ -233,6 +233,21 @@ func TestBadKeysAreCheap(t *testing.T) {
 	}
 }
 
+// decider explain says who asks by a key in a file.
+func TestExplainWithKey(t *testing.T) {
+	t.Parallel()
+	key, _, line := newKey(t, "reader", "--roles=read")
+	p := serve(t, "--auth-file="+authFile(t, line))
+	file := filepath.Join(t.TempDir(), "key")
+	mountFile(t, file, key+"\n")
+	if r := decides(t, "explain", "--server="+p.URL, "--key-file="+file, failed503); r.code != 0 || !strings.Contains(r.out, "retry") {
+		t.Errorf("%+v", r)
+	}
+	if r := decides(t, "explain", "--server="+p.URL, failed503); r.code != 1 || !strings.Contains(r.err, "neither a key nor a client certificate") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // authority signs certificates for tests.
 type authority struct {
 	cert *x509.Certificate
