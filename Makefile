@@ -74,7 +74,7 @@ vet:
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
 
 lint: $(LINT) ## run the linter over every module (the first time builds it: minutes)
-	@failed=0; for module in $(MODULES); do \
+	@failed=0; for module in $(MODULES) deploy/test; do \
 		echo "== golangci-lint in $$module"; \
 		(cd $$module && $(CURDIR)/$(LINT) run --config $(CURDIR)/.golangci.yml ./...) || failed=1; \
 	done; exit $$failed

@@ -28,7 +28,7 @@ func TestDeployIsGenerated(t *testing.T) {
 			t.Fatalf("gen %s: %+v", kind, written)
 		}
 		for _, path := range paths {
-			golden(t, filepath.Join("../../../deploy", path), written.out)
+			golden(t, "../../../deploy/"+path, written.out)
 		}
 	}
 }

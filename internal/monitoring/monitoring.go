@@ -63,10 +63,11 @@ func failures(selector, window string) string {
 		" or rate(decider_decisions_total" + join(selector, lost) + "[" + window + "])"
 }
 
-// sent is an expression of all requests that a dependency gets: original calls
-// and the retries granted.
-func sent(selector, window string) string {
-	return calls(selector, window) + " or rate(decider_decisions_total" + join(selector, `decision="retry"`) + "[" + window + "])"
+// load is an expression of all that a dependency gets with so many retries, as
+// a multiple of the first attempts.
+func load(by, selector, window, retries string) string {
+	firsts := sumBy(by, "rate(decider_first_attempts_total"+join(selector)+"["+window+"])")
+	return "1 + " + sumBy(by, "rate("+retries+join(selector)+"["+window+"])") + "\n/ (" + firsts + " > 0)"
 }
 
 func sumBy(by, expr string) string { return "sum by (" + by + ") (" + expr + ")" }

@@ -7,7 +7,7 @@ import "fmt"
 func sections(dependencies []Dependency) []section {
 	return []section{
 		{"The fleet at a glance", glance()},
-		{"Decisions", decisions()},
+		{"What is decided", decisions()},
 		{"Dependencies", append([]panel{overview()}, perDependency(dependencies)...)},
 		{"The store", store()},
 		{"Policies", policies()},
@@ -31,7 +31,7 @@ const (
 
 func share(part, whole string) string { return part + "\n/ (" + whole + " > 0)" }
 
-// asked are the retries that the fleet's state was asked for, by what it said.
+// asked are the retries that only the fleet's state could refuse.
 func asked(by, chosen string) string {
 	return sumBy(by, "rate("+decided+join(chosen, `decision="retry"`)+"["+rate+"]) or rate("+decided+join(chosen, refused)+"["+rate+"])")
 }
@@ -42,7 +42,7 @@ func glance() []panel {
 		stat("Deciders", "none", "Those that Prometheus reaches.", "count(decider_build_info{"+chosenFleet+"})", redBelow(1)...),
 		stat("Policies in force", "none", "More than one: replicas decide by different files.", "count(count by (config) (decider_policies_info{"+chosenFleet+"}))", worseFrom(2, 3)...),
 		stat("Store", "percentunit", "Share of the deciders that reach it. No data: their state is in their memory.", "avg(decider_store_up{"+chosenFleet+"})", redBelow(1)...),
-		stat("Decisions", "reqps", "", total(decided, "", chosenFleet)),
+		stat("Decisions a second", "reqps", "", total(decided, "", chosenFleet)),
 		stat("Retries refused", "percentunit", "Of the retries that would have been made, those that the fleet's state refused.",
 			share(total(decided, "", chosenFleet, refused), asked("", chosenFleet)), worseFrom(0.1, 0.5)...),
 		stat("p99 of decide", "s", "Clients give up waiting after 50 to 100 ms.", seconds, worseFrom(0.02, 0.05)...),
@@ -50,25 +50,37 @@ func glance() []panel {
 }
 
 func decisions() []panel {
-	load := ratio("dependency", sent(chosen, rate), calls(chosen, rate))
+	with, without := load("dependency", chosen, rate, "decider_retries_granted_total"), load("dependency", chosen, rate, "decider_retries_asked_total")
 	failed := ratio("dependency", failures(chosen, rate), calls(chosen, rate))
 	return []panel{
 		stacked(graph(12, "Decisions", "reqps", "", show{total(decided, "decision", chosen), "{{decision}}"})),
 		stacked(graph(12, "Given up, by reason", "reqps", "", show{total(decided, "reason", chosen, `decision="give_up"`), "{{reason}}"})),
-		graph(12, "Load by retries", "short", "All that a dependency gets, as a multiple of the original calls. The budget bounds it. Too high where clients report no outcomes.", show{load, "{{dependency}}"}),
+		graph(12, "Load by retries", "short", "All that a dependency gets, as a multiple of the first attempts. The budget bounds it. Too high where clients report no outcomes.", show{with, "{{dependency}}"}),
+		graph(12, "Load if clients retried by themselves", "short", "What decider keeps away is the difference.", show{without, "{{dependency}}"}),
 		graph(12, "Calls that fail in the end", "percentunit", "Given up, or reported as final failures, of all original calls.", show{failed, "{{dependency}}"}),
+		graph(12, "Budget left", "percentunit", "Of what it holds at most. Empty: retries are refused.",
+			show{budgetLeft, "{{dependency}}"}),
+		graph(12, "Cool-downs", "s", "How long retries still wait because a server asked for it.",
+			show{"max by (dependency) (decider_cool_down_seconds{" + chosen + "})", "{{dependency}}"}),
+		graph(12, "Breakers and overrides", "short", "1: so it is.",
+			show{"max by (dependency, state) (decider_breaker_state{" + chosen + ",state!=\"closed\"})", "{{dependency}} {{state}}"},
+			show{"max by (dependency, mode) (decider_override{" + chosen + "})", "{{dependency}} {{mode}}"}),
 	}
 }
 
+// budgetLeft: every replica tells of the fleet's one budget, so that it is no sum.
+const budgetLeft = "max by (dependency) (decider_budget_tokens{" + chosen + "})\n/ max by (dependency) (decider_budget_capacity_tokens{" + chosen + "})"
+
 func overview() panel {
-	granted := total(decided, "dependency", chosen, `decision="retry"`)
+	granted := total("decider_retries_granted_total", "dependency", chosen)
 	no := total(decided, "dependency", chosen, refused)
 	return table("All dependencies", "_other: all that the policy file does not name exactly.",
-		column{"Calls/s", "reqps", sumBy("dependency", calls(chosen, rate))},
+		column{"Calls/s", "reqps", total("decider_first_attempts_total", "dependency", chosen)},
 		column{"Retries granted/s", "reqps", granted},
 		column{"Retries refused", "percentunit", share(no, asked("dependency", chosen))},
 		column{"Calls that fail", "percentunit", ratio("dependency", failures(chosen, rate), calls(chosen, rate))},
-		column{"Load", "short", ratio("dependency", sent(chosen, rate), calls(chosen, rate))},
+		column{"Load", "short", load("dependency", chosen, rate, "decider_retries_granted_total")},
+		column{"Budget left", "percentunit", budgetLeft},
 		column{"Malformed Retry-After/s", "reqps", total("decider_retry_after_malformed_total", "dependency", chosen)},
 	)
 }
@@ -98,6 +110,8 @@ func dependency(d Dependency, selector string) panel {
 
 func store() []panel {
 	return []panel{
+		graph(8, "Time of a call to the store, p99", "s", "Bounded by --store-timeout.",
+			show{"histogram_quantile(0.99, " + sumBy("le, result", "rate(decider_store_call_duration_seconds_bucket{"+chosenFleet+"}["+rate+"])") + ")", "{{result}}"}),
 		graph(8, "Reach of the store", "short", "1: in reach. 0: local rules answer.", show{"decider_store_up{" + chosenFleet + "}", "{{instance}}"}),
 		graph(8, "Calls to the store", "reqps", "Many decisions share a call.",
 			show{total("decider_store_operations_total", "", chosenFleet), "decisions and reports"}, show{total("decider_store_calls_total", "", chosenFleet), "calls"}),
@@ -126,6 +140,7 @@ func service() []panel {
 	return []panel{
 		graph(8, "Requests by status", "reqps", "", show{total(requested+"_count", "http_response_status_code", chosenFleet), "{{http_response_status_code}}"}),
 		graph(8, "Time to answer, p99", "s", "", show{quantile("0.99"), "{{http_route}}"}),
+		graph(8, "Requests refused", "reqps", "Not let in, or over a limit.", show{total("decider_requests_refused_total", "why", chosenFleet), "{{why}}"}),
 		graph(8, "Time to answer, median", "s", "", show{quantile("0.5"), "{{http_route}}"}),
 		graph(8, "CPU", "short", "Cores in use.", show{"rate(process_cpu_seconds_total{" + chosenFleet + "}[" + rate + "])", "{{instance}}"}),
 		graph(8, "Memory", "bytes", "", show{"process_resident_memory_bytes{" + chosenFleet + "}", "{{instance}}"}),

@@ -95,7 +95,7 @@ func Rules(c RulesConfig) ([]byte, error) {
 // recordings are what the alerts, and a dashboard of one's own, build on.
 func recordings() []Rule {
 	list := []Rule{
-		{Record: "decider:retries_granted:rate5m", Expr: sumBy(each, `rate(decider_decisions_total{decision="retry"}[5m])`)},
+		{Record: "decider:retries_granted:rate5m", Expr: sumBy(each, "rate(decider_retries_granted_total[5m])")},
 		{Record: "decider:retries_refused:rate5m", Expr: sumBy(each, "rate(decider_decisions_total"+join(refused)+"[5m])")},
 		{Record: "decider:retries_refused:ratio_rate5m", Expr: "decider:retries_refused:rate5m\n" +
 			"/ (decider:retries_granted:rate5m + decider:retries_refused:rate5m > 0)"},
@@ -110,9 +110,10 @@ func recordings() []Rule {
 			Rule{Record: "decider:calls_failed:rate" + w, Expr: sumBy(each, failures("", w)) + "\nor decider:calls:rate" + w + " * 0"},
 			Rule{Record: "decider:calls_failed:ratio_rate" + w, Expr: "decider:calls_failed:rate" + w + " / (decider:calls:rate" + w + " > 0)"})
 	}
-	// What a dependency gets, as a multiple of what it would get without retries.
-	return append(list, Rule{Record: "decider:load:ratio_rate5m",
-		Expr: "1 + (decider:retries_granted:rate5m or decider:calls:rate5m * 0) / (decider:calls:rate5m > 0)"})
+	// What a dependency gets, and what it would get if clients retried by themselves.
+	return append(list,
+		Rule{Record: "decider:load:ratio_rate5m", Expr: load(each, "", "5m", "decider_retries_granted_total")},
+		Rule{Record: "decider:load_without:ratio_rate5m", Expr: load(each, "", "5m", "decider_retries_asked_total")})
 }
 
 // alert makes one; its anchor in the runbook is its name in lower case.
@@ -134,8 +135,10 @@ func (c RulesConfig) service() []Rule {
 			"1 in 100 decisions takes {{ $value | humanizeDuration }}", "Clients wait 50 to 100 ms for an answer and then decide by themselves."),
 		c.alert("DeciderErrors", critical, "5m", "sum by ("+fleet+", http_route) (decider:http_requests:rate5m"+join(`http_response_status_code=~"5..",http_response_status_code!="503"`)+") > 0",
 			"decider answers {{ $labels.http_route }} with errors of its own", "No request should give a 500: this is a bug, or a broken machine."),
-		c.alert("DeciderOverloaded", warning, "5m", "sum by ("+fleet+") (decider:http_requests:rate5m"+join(`http_route=~"/v1/(decide|decide/batch|outcomes)",http_response_status_code="503"`)+") > 0",
-			"decider turns {{ $value | humanize }} requests a second away", "It is over its own limits; clients decide by their local rules."),
+		c.alert("DeciderOverloaded", warning, "5m", "sum by ("+fleet+") (rate(decider_requests_refused_total{why=\"overloaded\"}[5m])) > 0",
+			"decider turns {{ $value | humanize }} requests a second away", "More are asked at once than --max-concurrent; those that are turned away decide by their local rules."),
+		c.alert("DeciderIdentityFileRefused", warning, "1m", "count by ("+fleet+") (decider_identity_files_refused > 0)",
+			"{{ $value }} decider(s) have refused an auth file or a certificate", "What was in force before stays in force: a key that was taken out of the file still opens the door."),
 		c.alert("DeciderReloadFailed", warning, "1m", "count by ("+fleet+") (decider_policies_last_reload_successful == 0)",
 			"{{ $value }} decider(s) have refused the policy file", "The policies before it stay in force. A decider that restarts with this file does not start."),
 		c.alert("DeciderConfigDrift", warning, "10m", "count by ("+fleet+") (count by ("+fleet+", config) (decider_policies_info)) > 1",
@@ -154,8 +157,11 @@ func (c RulesConfig) dependencies() []Rule {
 			"decider:retries_refused:ratio_rate5m > 0.2\nand decider:retries_refused:rate5m > 0.02\nunless decider:retries_refused:ratio_rate5m\n  <= 2 * (decider:retries_refused:ratio_rate5m offset 1h)",
 			"{{ $value | humanizePercentage }} of the retries to {{ $labels.dependency }} are refused", "That is more than twice as many as an hour ago."),
 		c.alert("DeciderBreakerOpen", warning, "2m",
-			sumBy(each, `rate(decider_decisions_total{reason="breaker_open"}[5m])`)+" > 0",
-			"a breaker for {{ $labels.dependency }} is open", "{{ $value | humanize }} retries a second are refused for it: the fleet's, or one of the callers' own."),
+			"max by ("+each+") (decider_breaker_state{state=~\"open|half_open\"}) == 1\nor "+
+				sumBy(each, `rate(decider_decisions_total{reason="breaker_open"}[5m])`)+" > 0",
+			"a breaker for {{ $labels.dependency }} is open", "The fleet's, or one of the callers' own. Retries are refused until a probe succeeds."),
+		c.alert("DeciderOverrideForgotten", info, "1h", "max by ("+each+", mode) (decider_override) == 1",
+			"an operator's {{ $labels.mode }} holds for {{ $labels.dependency }} since an hour", "It ends by itself; until then the policy does not decide."),
 		c.alert("DeciderRetryAfterMalformed", info, "15m",
 			sumBy(each, "increase(decider_retry_after_malformed_total[30m])")+" > 5",
 			"{{ $labels.dependency }} sends a Retry-After that nobody can read", "The policy's own waits serve instead of what the dependency asks for."),
