@@ -3,8 +3,10 @@ package budget
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,9 +17,34 @@ import (
 )
 
 //go:embed fleet.lua
-var fleetLua string
+var fleetSource string
 
-var fleetScript = redis.NewScript(fleetLua)
+var (
+	fleetLua    = withConstants(fleetSource)
+	fleetScript = redis.NewScript(fleetLua)
+
+	constantLine = regexp.MustCompile(`(?m)^local ([A-Z_, ]+) = ([0-9, ]+)$`)
+	capitals     = regexp.MustCompile(`\b[A-Z_]+\b`)
+)
+
+// withConstants puts the script's constants in where they are used. The script's
+// functions are made anew by each call, and each constant that one captures is
+// searched for: as locals they took a quarter of the server's time.
+func withConstants(script string) string {
+	values := map[string]string{}
+	for _, line := range constantLine.FindAllStringSubmatch(script, -1) {
+		numbers := strings.Split(line[2], ", ")
+		for i, name := range strings.Split(line[1], ", ") {
+			values[name] = numbers[i]
+		}
+	}
+	return capitals.ReplaceAllStringFunc(constantLine.ReplaceAllString(script, ""), func(name string) string {
+		if number, ok := values[name]; ok {
+			return number
+		}
+		return name
+	})
+}
 
 // Redis keeps buckets in Redis: one hash per bucket, one script call per Run.
 // All keys of a bucket have one hash tag, decider:{bucket}:…, so a cluster
@@ -49,6 +76,7 @@ func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	for i := range ops {
 		c.add(p, &ops[i])
 	}
+	c.text = append(c.text, ']')
 	replies, err := r.eval(ctx, c)
 	if err != nil {
 		return err
@@ -87,10 +115,10 @@ func (r *Redis) eval(ctx context.Context, c *call) ([]any, error) {
 }
 
 func (r *Redis) process(ctx context.Context, command, script string, c *call) ([]any, error) {
-	args := make([]any, 0, 3+len(c.keys)+len(c.args))
+	args := make([]any, 0, 4+len(c.keys))
 	args = append(args, command, script, len(c.keys))
 	args = append(args, c.keys...)
-	args = append(args, c.args...)
+	args = append(args, c.text)
 	cmd := &once{redis.NewSliceCmd(ctx, args...)}
 	cmd.SetFirstKeyPos(3)
 	_ = r.client.Process(ctx, cmd) // the command keeps the error
@@ -104,19 +132,23 @@ type once struct{ *redis.SliceCmd }
 // NoRetry tells the client so.
 func (*once) NoRetry() bool { return true }
 
-// call is one script call in the making.
+// call is one script call in the making: its keys, and its one argument, a JSON
+// list of the clock, the rule and the operations.
 type call struct {
 	prefix string
 	keys   []any
-	args   []any
+	text   []byte
 }
 
-// opWidth is how many arguments an operation has; the script knows it too.
-const opWidth = 15
+// Bytes of a rule and of an operation in a call, rather more than usual.
+const (
+	ruleBytes = 192
+	opBytes   = 96
+)
 
 func newCall(bucket string, ops int) *call {
 	prefix := keyPrefix(bucket)
-	return &call{prefix: prefix, keys: append(make([]any, 0, 1+ops), prefix+"state"), args: make([]any, 0, 17+ops*opWidth)}
+	return &call{prefix: prefix, keys: append(make([]any, 0, 2), prefix+"state"), text: make([]byte, 0, ruleBytes+ops*opBytes)}
 }
 
 // keyPrefix begins every key of a bucket. A candidate's keys have the hash tag of
@@ -130,76 +162,109 @@ func keyPrefix(bucket string) string {
 
 // rule adds the clock and the rule's numbers.
 func (c *call) rule(p *decide.Policy, now func() time.Time) {
-	clock := ""
-	if now != nil {
-		clock = strconv.FormatInt(now().UnixMilli(), 10)
+	c.text = append(c.text, '[')
+	if now == nil {
+		c.text = append(c.text, "false"...)
+	} else {
+		c.text = strconv.AppendInt(c.text, now().UnixMilli(), 10)
 	}
+	c.text = append(c.text, ",["...)
 	r, k := &p.Budget, &p.Breaker
-	c.args = append(c.args, clock, r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain],
-		flag(r.Off), flag(r.DepositOnRequest), flag(k.Mode != decide.BreakerModeOff), k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes,
-		flag(p.CoolDown == decide.CoolDownOff), p.RetryAfter.Max, r.RatioMax)
+	c.numbers(r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain])
+	c.flags(r.Off, r.DepositOnRequest, k.Mode != decide.BreakerModeOff)
+	c.numbers(k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes)
+	c.flags(p.CoolDown == decide.CoolDownOff)
+	c.numbers(p.RetryAfter.Max, r.RatioMax)
+	c.end()
 }
 
-// add adds an operation's arguments.
+// add adds an operation, a list of its word and what the script wants to know.
 func (c *call) add(p *decide.Policy, o *op) {
-	end := len(c.args) + opWidth
 	switch {
 	case o.ask != nil:
-		c.failures("ask", &o.ask.failures)
-		fit := any("")
-		if o.ask.fit.Present {
-			fit = o.ask.fit.Value
-		}
-		c.args = append(c.args, o.ask.cost, fit, o.ask.own, o.ask.delay, flag(o.ask.dryRun), c.key("id:", o.ask.id))
-		c.slots(p, o.ask)
+		c.failures(`,["ask",`, &o.ask.failures)
+		c.ask(p, o.ask)
 	case o.tell != nil:
-		c.failures("tell", o.tell)
+		c.failures(`,["tell",`, o.tell)
 	case o.report != nil:
-		id := ""
+		c.text = append(c.text, `,["report",`...)
+		c.words(o.report.caller)
+		c.numbers(o.report.firstTries, o.report.retries, o.report.finals)
 		if o.report.id != "" {
-			id = reportKey(o.report.caller, o.report.id)
+			c.key("report:", reportKey(o.report.caller, o.report.id))
 		}
-		c.args = append(c.args, "report", o.report.caller, o.report.firstTries, o.report.retries, o.report.finals, c.key("report:", id))
 	case o.look != nil:
-		c.args = append(c.args, "look", o.look.caller)
+		c.text = append(c.text, `,["look",`...)
+		c.words(o.look.caller)
 	case o.override != nil:
 		v := o.override
-		c.args = append(c.args, "override", int(v.mode), v.until, v.author, v.words)
+		c.text = append(c.text, `,["override",`...)
+		c.numbers(int64(v.mode), v.until)
+		c.words(v.author, v.words)
 	}
-	for len(c.args) < end {
-		c.args = append(c.args, "")
-	}
+	c.end()
 }
 
-// slots adds what a question of its kind may pay with and must wait for.
-func (c *call) slots(p *decide.Policy, q *question) {
-	gap := int64(0)
-	pace := &p.Backoff[q.kind]
+// ask adds what a question has beyond the failure: its price, its bound, what it
+// may pay with and must wait for, and, where it has an id, what is kept with that.
+func (c *call) ask(p *decide.Policy, q *question) {
+	c.numbers(q.cost)
+	if q.fit.Present {
+		c.numbers(q.fit.Value)
+	} else {
+		c.flags(false)
+	}
+	gap, pace := int64(0), &p.Backoff[q.kind]
 	if pace.Strategy == decide.Paced {
 		gap = pace.Gap
 	}
-	c.args = append(c.args, flag(q.kind == decide.Plain), gap, pace.Cap)
-}
-
-func (c *call) failures(word string, f *failures) {
-	c.args = append(c.args, word, f.caller, f.count, f.firsts, flag(f.forCaller), f.serverDelay)
-}
-
-// key adds a key of the bucket and is its place among the keys; 0 for none.
-func (c *call) key(kind, id string) int {
-	if id == "" {
-		return 0
+	c.flags(q.kind == decide.Plain)
+	if gap == 0 && !q.dryRun && q.id == "" {
+		return // what is not said is none of the script's business
 	}
+	c.numbers(gap, pace.Cap)
+	c.flags(q.dryRun)
+	if q.id != "" {
+		c.key("id:", q.id)
+		c.numbers(q.own, q.delay)
+	}
+}
+
+func (c *call) failures(begin string, f *failures) {
+	c.text = append(c.text, begin...)
+	c.words(f.caller)
+	c.numbers(f.count, f.firsts)
+	c.flags(f.forCaller)
+	c.numbers(f.serverDelay)
+}
+
+// key adds a key of the bucket, and its place among the keys.
+func (c *call) key(kind, id string) {
 	c.keys = append(c.keys, c.prefix+kind+id)
-	return len(c.keys)
+	c.numbers(int64(len(c.keys)))
 }
 
-func flag(on bool) int {
-	if on {
-		return 1
+func (c *call) numbers(list ...int64) {
+	for _, n := range list {
+		c.text = append(strconv.AppendInt(c.text, n, 10), ',')
 	}
-	return 0
 }
+
+func (c *call) flags(list ...bool) {
+	for _, on := range list {
+		c.text = append(strconv.AppendBool(c.text, on), ',')
+	}
+}
+
+func (c *call) words(list ...string) {
+	for _, text := range list {
+		quoted, _ := json.Marshal(text) // a string is always JSON
+		c.text = append(append(c.text, quoted...), ',')
+	}
+}
+
+// end ends a list, whose last element left a comma.
+func (c *call) end() { c.text[len(c.text)-1] = ']' }
 
 // read fills what the operation was answered.
 func (o *op) read(reply any) error {
@@ -207,7 +272,7 @@ func (o *op) read(reply any) error {
 	switch {
 	case o.ask != nil:
 		r.left, r.ok = reply.(string)
-		o.answer = r.answer()
+		o.answer = r.answer(o.ask.cost)
 	case o.look != nil:
 		o.state = r.state(reply)
 	}
@@ -231,8 +296,9 @@ func (r *reader) int() int64 {
 	return n
 }
 
-func (r *reader) budget() decide.Budget {
-	return decide.Budget{Asked: r.int() == 1, Tokens: r.int(), Capacity: r.int(), Cost: r.int()}
+// bucket reads whether the budget was asked, the tokens and the capacity.
+func (r *reader) bucket() decide.Budget {
+	return decide.Budget{Asked: r.int() == 1, Tokens: r.int(), Capacity: r.int()}
 }
 
 // upTo is a number that must not be above the last of its kind.
@@ -245,16 +311,21 @@ func (r *reader) upTo(last uint8) uint8 {
 	return uint8(n)
 }
 
-func (r *reader) answer() (a decide.Answer) {
+func (r *reader) answer(cost decide.Micro) (a decide.Answer) {
 	a.Verdict = decide.Verdict(r.upTo(uint8(decide.Unavailable)))
-	a.Budget = r.budget()
+	a.Budget = r.bucket()
 	a.CoolDown = r.int()
 	if again := r.int(); again >= 0 {
 		a.AskAgain = decide.Some(again)
 	}
 	a.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
-	a.ReportOutcomes, a.Replayed = r.int() == 1, r.int() == 1
-	a.Own, a.Delay, a.ReplayedServerDelay, a.Slot = r.int(), r.int(), r.int(), r.int()
+	a.ReportOutcomes, a.Slot = r.int() == 1, r.int()
+	if a.Budget.Asked {
+		a.Budget.Cost = cost
+	}
+	if a.Replayed = r.left != ""; a.Replayed {
+		a.Own, a.Delay, a.ReplayedServerDelay, a.Budget.Cost = r.int(), r.int(), r.int(), r.int()
+	}
 	return a
 }
 
@@ -265,7 +336,8 @@ func (r *reader) state(reply any) (s decide.State) {
 		return s
 	}
 	r.left, r.ok = parts[0].(string)
-	s.Budget = r.budget()
+	s.Budget = r.bucket()
+	s.Budget.Cost = r.int()
 	s.CoolDown = r.int()
 	s.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
 	mode, expiresIn, since := decide.OverrideMode(r.upTo(uint8(decide.OverrideAllow))), r.int(), r.int()

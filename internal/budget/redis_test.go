@@ -73,7 +73,7 @@ func TestRedisTimeIsTheClock(t *testing.T) {
 		if most := 10 + (after-before)/100; granted < 10 || int64(granted)+1 > most+1 { // one more for parts of a ms
 			t.Errorf("%d granted of 50 and one more within %d ms", granted, after-before)
 		}
-		at := number(t, client.HGet(t.Context(), stateKey(p), "at").Val())
+		at := numbersOf(t, client, p)["at"]
 		if at < before || at > after {
 			t.Errorf("the stamp %d is not the server's time, %d to %d", at, before, after)
 		}
@@ -100,14 +100,26 @@ func serverTime(t *testing.T, client redis.UniversalClient) int64 {
 
 func stateKey(p *decide.Policy) string { return "decider:{" + p.Name + "}:state" }
 
-// number reads what must be digits only: no point, no exponent.
-func number(t *testing.T, text string) int64 {
+// keptNumbers are the first of a bucket's numbers, in the script's order.
+var keptNumbers = [...]string{"at", "rest", "tokens", "flow", "flow_at", "reported", "cool_down", "open_until", "probed", "override", "override_until"}
+
+// numbersOf reads a bucket's numbers, which must be digits only: no point, no exponent.
+func numbersOf(t *testing.T, client redis.UniversalClient, p *decide.Policy) map[string]int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || strconv.FormatInt(n, 10) != text {
-		t.Errorf("%q is not digits only", text)
+	text := client.HGet(t.Context(), stateKey(p), "numbers").Val()
+	numbers := strings.Split(strings.Trim(text, "[]"), ",")
+	if len(numbers) < len(keptNumbers) {
+		t.Fatalf("numbers is %q", text)
 	}
-	return n
+	found := map[string]int64{}
+	for i, name := range keptNumbers {
+		n, err := strconv.ParseInt(numbers[i], 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != numbers[i] {
+			t.Errorf("%s is %q, not digits only", name, numbers[i])
+		}
+		found[name] = n
+	}
+	return found
 }
 
 // re-lua-precision
@@ -121,7 +133,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 	})
 	field := func(name string) int64 {
 		t.Helper()
-		return number(t, client.HGet(t.Context(), stateKey(p), name).Val())
+		return numbersOf(t, client, p)[name]
 	}
 	one := func(q *question) { q.cost, q.caller = 1, "checkout" }
 	if got := askOnce(t, b, p, one).Budget.Tokens; got != 999_999_999_999 || field("tokens") != got {
@@ -138,7 +150,7 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 	if got, want := field("override_until"), int64(1_800_000_000_123+decide.MaxMillis/2); got != want {
 		t.Errorf("override_until is %d, want %d", got, want)
 	}
-	digits := regexp.MustCompile(`^[0-9:,]*$`)
+	digits := regexp.MustCompile(`^[][0-9,]*$`)
 	for name, value := range client.HGetAll(t.Context(), stateKey(p)).Val() {
 		if !digits.MatchString(value) {
 			t.Errorf("%s is %q", name, value)
