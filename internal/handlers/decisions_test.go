@@ -261,3 +261,33 @@ func TestConsoleIsMounted(t *testing.T) {
 		t.Errorf("POST: %d", got.status)
 	}
 }
+
+// What a decision pays for being kept, beside others that are, and while
+// somebody reads all the time.
+func BenchmarkRing(b *testing.B) {
+	for _, readers := range []int{0, 1} {
+		b.Run(fmt.Sprintf("readers=%d", readers), func(b *testing.B) {
+			r, done := new(ring), make(chan struct{})
+			for range readers {
+				go func() {
+					for {
+						select {
+						case <-done:
+							return
+						default:
+							r.since(0, filter{limit: ringSize})
+						}
+					}
+				}()
+			}
+			a, d := &decide.Attempt{Method: "GET"}, &decide.Decision{Dependency: "payments"}
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					r.add(epoch, a, d)
+				}
+			})
+			close(done)
+		})
+	}
+}

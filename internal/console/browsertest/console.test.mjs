@@ -193,7 +193,9 @@ test("a lost connection is shown, and found again", async () => {
   const page = await watch(browser, own.url, { expected: /net::ERR_|Failed to load/ });
   await live(page);
   await post(own.url, "v1/decide", failed());
+  const begun = Date.now();
   await own.stop();
+  assert.ok(Date.now() - begun < 3000, "an open stream held the end of the process up");
   await page.locator('.connection[data-state="reconnecting"]').waitFor({ timeout: 3000 });
   await page.getByText(/Connection lost\. What you see is \d+ s old\./).waitFor();
   assert.match(await page.getByRole("status").first().innerText(), /reconnecting/);

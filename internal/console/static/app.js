@@ -49,7 +49,7 @@ function App() {
     <${Stale} />
     <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && lost() ? "old" : ""}>
       ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
-      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">Waiting for the first snapshot …</p>`}
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">${live.state === "refused" ? "" : "Waiting for the first snapshot …"}</p>`}
     </main>
     <${Foot} />
     <${Announcer} />`;

@@ -71,7 +71,7 @@ function Counts({ one, memory }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Decisions by reason"><table><caption class="off-screen">Decisions by reason</caption>
     <thead><tr><th scope="col">reason</th><th scope="col">decision</th><th scope="col" class="num">count</th><th scope="col" class="num">share</th><th scope="col" class="num">now</th><th scope="col">means</th></tr></thead>
     <tbody>${all.map(([reason, n]) => html`<tr key=${reason}><th scope="row"><${Reason} reason=${reason} /></th><td>${retryReasons.has(reason) ? html`<span class="is-retry">retry</span>` : html`<span class="is-give-up">give up</span>`}</td>
-      <td class="num">${count(n)}</td><td class="num">${percent(n / sum)}</td><td class="num">${lately.has(reason) ? `${rate(lately.get(reason))}/s` : html`<span class="faint">0</span>`}</td><td class="faint">${reasons[reason]}</td></tr>`)}</tbody></table></div>`;
+      <td class="num">${count(n)}</td><td class="num">${percent(n / sum)}</td><td class="num">${lately.has(reason) ? `${rate(lately.get(reason))}/s` : html`<span class="faint">0</span>`}</td><td class="faint means">${reasons[reason]}</td></tr>`)}</tbody></table></div>`;
 }
 
 const terms = [[300000, "5 minutes"], [900000, "15 minutes"], [1800000, "30 minutes"], [3600000, "1 hour"], [14400000, "4 hours"], [43200000, "12 hours"], [86400000, "1 day"]];
