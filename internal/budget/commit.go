@@ -2,6 +2,8 @@ package budget
 
 import (
 	"context"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,34 +20,80 @@ type commit struct {
 
 	mu    sync.Mutex
 	lanes map[string]*lane
+
+	// What ended, for the next ones.
+	usedLanes, usedWaiters sync.Pool
 }
 
 // lane is the queue before one bucket. It exists while a call is under way.
-type lane struct{ waiting []*waiter }
+type lane struct {
+	waiting []*waiter
+	// What follows is the memory of whoever makes the calls.
+	batch  []*waiter
+	merged []op
+}
 
 // waiter is one Run that waits for its turn.
 type waiter struct {
 	policy *decide.Policy
 	// ops are the waiter's own copies: it may have gone when they are filled.
-	ops  []op
-	done chan error
+	ops   []op
+	done  chan error
+	timer *time.Timer
+}
+
+func newWaiter() any {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &waiter{done: make(chan error, 1), timer: timer}
+}
+
+// release lets the next one have a waiter's memory. Nobody else may know it.
+func (c *commit) release(w *waiter) {
+	clear(w.ops)
+	w.policy, w.ops = nil, w.ops[:0]
+	c.usedWaiters.Put(w)
 }
 
 // maxMerged bounds the operations of one call, so that no call is long.
 const maxMerged = 256
 
 func newCommit(next Backend, timeout time.Duration) *commit {
-	return &commit{next: next, timeout: timeout, lanes: map[string]*lane{}}
+	return &commit{next: next, timeout: timeout, lanes: map[string]*lane{},
+		usedLanes: sync.Pool{New: func() any { return new(lane) }}, usedWaiters: sync.Pool{New: newWaiter}}
 }
 
-// Run waits for the operations' turn and answer, no longer than the context
-// lasts. What has not been sent by then is withdrawn.
-func (c *commit) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
-	w := &waiter{policy: p, ops: append([]op(nil), ops...), done: make(chan error, 1)}
+// Run waits for the operations' turn and answer, no longer than the timeout and
+// the context last. What has not been sent by then is withdrawn.
+func (c *commit) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) (err error) {
+	w := c.usedWaiters.Get().(*waiter)
+	w.policy, w.ops = p, append(w.ops, ops...)
+	l := c.join(bucket, w)
+	w.timer.Reset(c.timeout)
+	defer w.timer.Stop()
+	select {
+	case err = <-w.done:
+		copy(ops, w.ops)
+		c.release(w)
+		return err
+	case <-w.timer.C:
+		err = context.DeadlineExceeded
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if c.withdraw(l, w) {
+		c.release(w)
+	} // else it is still to be filled, and not used again
+	return err
+}
+
+// join puts a waiter into the queue before its bucket, and sees to it that
+// somebody makes the calls.
+func (c *commit) join(bucket string, w *waiter) *lane {
 	c.mu.Lock()
 	l, busy := c.lanes[bucket]
 	if !busy {
-		l = &lane{}
+		l = c.usedLanes.Get().(*lane)
 		c.lanes[bucket] = l
 	}
 	l.waiting = append(l.waiting, w)
@@ -53,73 +101,73 @@ func (c *commit) Run(ctx context.Context, bucket string, p *decide.Policy, ops [
 	if !busy {
 		go c.drain(bucket, l)
 	}
-	select {
-	case err := <-w.done:
-		copy(ops, w.ops)
-		return err
-	case <-ctx.Done():
-		c.withdraw(l, w)
-		return ctx.Err()
-	}
+	return l
 }
 
-func (c *commit) withdraw(l *lane, w *waiter) {
+// withdraw takes back what waits, and says whether it still did.
+func (c *commit) withdraw(l *lane, w *waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, each := range l.waiting {
-		if each == w {
-			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
-			return
-		}
+	i := slices.Index(l.waiting, w)
+	if i < 0 {
+		return false
 	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return true
 }
 
-// drain makes one call after the other until nobody waits.
+// drain makes one call after the other until nobody waits. Before each it lets
+// everybody else run who can: whoever is about to ask then goes with it, which
+// costs nothing where nobody is.
 func (c *commit) drain(bucket string, l *lane) {
 	for {
-		batch := c.take(bucket, l)
-		if batch == nil {
+		runtime.Gosched()
+		if !c.take(bucket, l) {
 			return
 		}
-		c.run(bucket, batch)
+		c.run(bucket, l)
 	}
 }
 
-// take is who goes next: the first who wait under one policy, for one call must
-// not mix two. With nobody waiting the lane ends.
-func (c *commit) take(bucket string, l *lane) []*waiter {
+// take makes a batch of who goes next: the first who wait under one policy, for
+// one call must not mix two. With nobody waiting the lane ends, and taken is false.
+func (c *commit) take(bucket string, l *lane) (taken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(l.waiting) == 0 {
 		delete(c.lanes, bucket)
-		return nil
+		c.usedLanes.Put(l)
+		return false
 	}
 	n, ops := 0, 0
 	for n < len(l.waiting) && l.waiting[n].policy == l.waiting[0].policy && (n == 0 || ops+len(l.waiting[n].ops) <= maxMerged) {
 		ops += len(l.waiting[n].ops)
 		n++
 	}
-	batch := l.waiting[:n:n]
-	l.waiting = l.waiting[n:]
-	return batch
+	l.batch = append(l.batch[:0], l.waiting[:n]...)
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	return true
 }
 
-// run makes one call for a batch and gives everybody their answers.
-func (c *commit) run(bucket string, batch []*waiter) {
+// run makes one call for the batch and gives everybody their answers.
+func (c *commit) run(bucket string, l *lane) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
-	if len(batch) == 1 {
-		batch[0].done <- c.next.Run(ctx, bucket, batch[0].policy, batch[0].ops)
+	first := l.batch[0]
+	if len(l.batch) == 1 {
+		first.done <- c.next.Run(ctx, bucket, first.policy, first.ops)
 		return
 	}
-	merged := make([]op, 0, maxMerged)
-	for _, w := range batch {
+	merged := l.merged[:0]
+	for _, w := range l.batch {
 		merged = append(merged, w.ops...)
 	}
-	err := c.next.Run(ctx, bucket, batch[0].policy, merged)
-	for _, w := range batch {
-		copy(w.ops, merged)
-		merged = merged[len(w.ops):]
+	err := c.next.Run(ctx, bucket, first.policy, merged)
+	rest := merged
+	for _, w := range l.batch {
+		rest = rest[copy(w.ops, rest):]
 		w.done <- err
 	}
+	clear(merged)
+	l.merged = merged
 }

@@ -42,8 +42,12 @@ type downError struct{}
 func (downError) Error() string { return "the store is out of reach" }
 
 func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
-	bounded, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
+	bounded := ctx
+	if f.servers.several() { // to look for the bucket's server takes time too
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+	}
 	if !f.servers.of(bounded, bucket).up() {
 		return downError{}
 	}

@@ -13,10 +13,17 @@ import (
 // spread is a backend whose buckets are on several servers, each of which may
 // fail alone.
 type spread interface {
+	// several says whether there is more than one.
+	several() bool
 	// place is the server that a bucket is on; "" where nobody knows.
 	place(ctx context.Context, bucket string) string
 	// lost tells that a server did not answer: its buckets may have moved.
 	lost(ctx context.Context)
+}
+
+func (r *Redis) several() bool {
+	_, ok := r.client.(*redis.ClusterClient)
+	return ok
 }
 
 func (r *Redis) place(ctx context.Context, bucket string) string {
@@ -59,11 +66,16 @@ func newHealths(store Backend, begin func(place string) *health) *healths {
 // of is the health of the server that a bucket is on.
 func (h *healths) of(ctx context.Context, bucket string) *health {
 	whole := h.at("")
-	servers, ok := h.store.(spread)
-	if !ok || !whole.up() { // where no server is known, looking for one takes as long as asking it
+	if !h.several() || !whole.up() { // where no server is known, looking for one takes as long as asking it
 		return whole
 	}
-	return h.at(servers.place(ctx, bucket))
+	return h.at(h.store.(spread).place(ctx, bucket))
+}
+
+// several says whether there may be more healths than one.
+func (h *healths) several() bool {
+	servers, ok := h.store.(spread)
+	return ok && servers.several()
 }
 
 func (h *healths) at(place string) *health {
