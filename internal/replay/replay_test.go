@@ -258,7 +258,7 @@ func TestALongLogTakesNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, long := &endless{left: 20_000}, &endless{left: 100_000}
+	short, long := &endless{left: 10_000}, &endless{left: 50_000}
 	for _, log := range []*endless{short, long} {
 		report, err := replay.Run(log, policies, "")
 		if err != nil || len(report.Dependencies) != 1001 {
