@@ -87,20 +87,22 @@ func (b *breaker) fail(t int64, r *decide.BreakerRule, count int64) {
 	if count == 0 {
 		return
 	}
-	switch b.state(t, r) {
-	case decide.BreakerClosed:
-		b.count(t, r, count, 0)
-		if failures, total := b.sum(); total >= r.MinAttempts && failures*1_000_000 >= r.FailureRatio*total {
-			*b = breaker{openUntil: t + r.OpenFor}
-		}
-	case decide.BreakerHalfOpen:
+	state := b.state(t, r)
+	if state == decide.BreakerHalfOpen {
 		if b.endLeases(t); len(b.leases) > 0 {
 			*b = breaker{openUntil: b.leases[len(b.leases)-1]}
+			return
 		}
+	}
+	if state == decide.BreakerClosed || state == decide.BreakerHalfOpen {
+		b.count(t, r, count, 0)
+		b.judge(t, r)
 	}
 }
 
-// succeed counts successes: any one after a probe closes the breaker.
+// succeed counts successes: any one after a probe closes the breaker. Where
+// nobody has asked for a probe, for nothing fails, as many attempts as would
+// open it must speak for closing it.
 func (b *breaker) succeed(t int64, r *decide.BreakerRule, count int64) {
 	if count == 0 {
 		return
@@ -111,7 +113,23 @@ func (b *breaker) succeed(t int64, r *decide.BreakerRule, count int64) {
 	case decide.BreakerHalfOpen:
 		if b.probed {
 			*b = breaker{}
+			return
 		}
+		b.count(t, r, 0, count)
+		b.judge(t, r)
+	}
+}
+
+// judge opens or closes the breaker by the attempts of the window, where those
+// are enough.
+func (b *breaker) judge(t int64, r *decide.BreakerRule) {
+	failures, total := b.sum()
+	switch {
+	case total < r.MinAttempts:
+	case failures*1_000_000 >= r.FailureRatio*total:
+		*b = breaker{openUntil: t + r.OpenFor}
+	case b.openUntil != 0:
+		*b = breaker{}
 	}
 }
 

@@ -125,12 +125,22 @@ func TestBreakerProbes(t *testing.T) {
 			{0, asks(5), "5 granted"}, // what was counted before is forgotten
 			{0, ask(), "open breaker again 500 open"},
 		}},
-		{"a success before any grant does not", breaking(), []step{
+		{"successes before any grant close where they are enough to judge by", breaking(), []step{
 			opened,
 			{0, success(1000), ""},
 			{0, looks(""), "1000/1000 open"},
-			{500, success(1000), ""},
+			{500, success(5), ""},
 			{0, looks(""), "1000/1000 half_open"},
+			{0, success(1), ""},
+			{0, looks(""), "1000/1000 closed"},
+		}},
+		{"failures among them open again", breaking(), []step{
+			opened,
+			{500, success(3), ""},
+			{0, tells(failures{count: 2}), ""},
+			{0, looks(""), "1000/1000 half_open"},
+			{0, tells(failures{count: 1}), ""},
+			{0, looks(""), "1000/1000 open"},
 		}},
 		{"a success after the lease has ended closes too", breaking(), []step{
 			opened,
@@ -147,12 +157,13 @@ func TestBreakerProbes(t *testing.T) {
 			{299, ask(), "open breaker again 1 open"},
 			{1, ask(), "granted 998/1000 half_open"},
 		}},
-		{"a failure when no probe is out changes nothing", breaking(), []step{
+		{"failures when no probe is out open again where they are enough to judge by", breaking(), []step{
 			opened,
 			{500, tells(failures{count: 5}), ""},
 			{0, ask(), "granted 999/1000 half_open"},
-			{500, tells(failures{count: 5}), ""},
-			{0, ask(), "granted 998/1000 half_open"},
+			{500, looks(""), "999/1000 half_open"},
+			{0, tells(failures{count: 1}), ""},
+			{0, ask(), "open breaker again 500 open"},
 		}},
 		{"br-stuck-no-report: silence lets the lease run out", breaking(), []step{
 			{0, asks(12), "5 granted, 7 open breaker"},

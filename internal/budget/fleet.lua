@@ -348,18 +348,26 @@ local function set_breaker(open_until)
   b.window, b.leases, b.probed, b.open_until = {}, {}, false, open_until
 end
 
+local function judge(t)
+  local failures, total = sum()
+  if total < rule.min_attempts then return end
+  if failures * 1000000 >= rule.failure_ratio * total then
+    set_breaker(t + rule.open_for)
+  elseif b.open_until ~= 0 then
+    set_breaker(0)
+  end
+end
+
 local function fail(t, n)
   if n == 0 then return end
   local s = state(t)
-  if s == CLOSED then
-    count(t, n, 0)
-    local failures, total = sum()
-    if total >= rule.min_attempts and failures * 1000000 >= rule.failure_ratio * total then
-      set_breaker(t + rule.open_for)
-    end
-  elseif s == HALF_OPEN then
+  if s == HALF_OPEN then
     end_leases(t)
-    if #b.leases > 0 then set_breaker(b.leases[#b.leases]) end
+    if #b.leases > 0 then return set_breaker(b.leases[#b.leases]) end
+  end
+  if s == CLOSED or s == HALF_OPEN then
+    count(t, n, 0)
+    judge(t)
   end
 end
 
@@ -368,8 +376,10 @@ local function succeed(t, n)
   local s = state(t)
   if s == CLOSED then
     count(t, 0, n)
-  elseif s == HALF_OPEN and b.probed then
-    set_breaker(0)
+  elseif s == HALF_OPEN then
+    if b.probed then return set_breaker(0) end
+    count(t, 0, n)
+    judge(t)
   end
 end
 

@@ -122,22 +122,33 @@ func (m *model) fail(t, times int64) {
 		return
 	}
 	switch m.breaker(t) {
-	case "closed":
-		m.count(t, true, times)
-		failures := int64(0)
-		for _, e := range m.counted {
-			if e.failed {
-				failures++
-			}
-		}
-		total := int64(len(m.counted))
-		if total >= m.p.Breaker.MinAttempts && rat(failures, total).Cmp(rat(m.p.Breaker.FailureRatio, token)) >= 0 {
-			m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, t+m.p.Breaker.OpenFor
-		}
 	case "half_open":
 		if held := m.held(t); len(held) > 0 {
-			m.leases, m.probed, m.openUntil = nil, false, held[len(held)-1]
+			m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, held[len(held)-1]
+			return
 		}
+		fallthrough
+	case "closed":
+		m.count(t, true, times)
+		m.judge(t)
+	}
+}
+
+// judge opens or closes the breaker by what was counted.
+func (m *model) judge(t int64) {
+	failures := int64(0)
+	for _, e := range m.counted {
+		if e.failed {
+			failures++
+		}
+	}
+	total := int64(len(m.counted))
+	switch {
+	case total < m.p.Breaker.MinAttempts:
+	case rat(failures, total).Cmp(rat(m.p.Breaker.FailureRatio, token)) >= 0:
+		m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, t+m.p.Breaker.OpenFor
+	case m.breaker(t) == "half_open":
+		m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, 0
 	}
 }
 
@@ -151,7 +162,10 @@ func (m *model) succeed(t, times int64) {
 	case "half_open":
 		if m.probed {
 			m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, 0
+			return
 		}
+		m.count(t, false, times)
+		m.judge(t)
 	}
 }
 

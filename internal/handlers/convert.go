@@ -24,15 +24,25 @@ func dependencyState(dependency string, p *decide.Policy, state *decide.State) g
 	}
 }
 
+// admitHalfOpen is the share of calls that find out whether a dependency is back.
+const admitHalfOpen = 0.05
+
 // admit is what share of calls clients make at all, absent for all of them: none
-// while a breaker that stops first attempts too is open, unless an operator
-// forces the dependency. Half open it is all of them, for a success is what
-// closes the breaker.
+// while a breaker that stops first attempts too is open, a few while it is half
+// open, unless an operator forces the dependency.
 func admit(p *decide.Policy, state *decide.State) *float64 {
-	if p.Breaker.Mode != decide.BreakerModeAll || state.Breaker != decide.BreakerOpen || state.Override.Mode == decide.OverrideAllow {
+	if p.Breaker.Mode != decide.BreakerModeAll || state.Override.Mode == decide.OverrideAllow {
 		return nil
 	}
-	return new(float64)
+	share := 0.0
+	switch state.Breaker {
+	case decide.BreakerOpen:
+	case decide.BreakerHalfOpen:
+		share = admitHalfOpen
+	default:
+		return nil
+	}
+	return &share
 }
 
 // refusedState is the answer for a dependency without a rule: decider would
@@ -63,7 +73,12 @@ func fallback(p *decide.Policy) gen.Fallback {
 }
 
 func backoff(b *decide.Backoff) gen.Backoff {
-	return gen.Backoff{Strategy: b.Strategy.String(), BaseMs: b.Base, CapMs: b.Cap, MinMs: b.Min, Multiplier: b.Multiplier, Jitter: b.Jitter}
+	out := gen.Backoff{Strategy: b.Strategy.String(), BaseMs: b.Base, CapMs: b.Cap, MinMs: b.Min, Multiplier: b.Multiplier, Jitter: b.Jitter}
+	if b.Strategy == decide.Paced {
+		rate := 1e6 / float64(b.Gap)
+		out.Rate = &rate
+	}
+	return out
 }
 
 // backoffAlone is the backoff of a client that cannot ask: nobody hands it a

@@ -270,6 +270,11 @@ type Backoff struct {
 	// Example: 2
 	Multiplier float64 `json:"multiplier"`
 
+	// Rate How many slots a second paced hands to the whole fleet; absent for every other strategy.
+	//
+	// Example: 1900
+	Rate *float64 `json:"rate,omitempty"`
+
 	// Strategy How the wait is drawn from the window. Treat an unknown one as full_jitter.
 	//
 	// Example: full_jitter
