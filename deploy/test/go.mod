@@ -3,6 +3,7 @@ module github.com/retrydecider/decider/deploy/test
 go 1.26.7
 
 require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.95.2
 	github.com/prometheus/prometheus v0.316.0
 	helm.sh/helm/v3 v3.22.0

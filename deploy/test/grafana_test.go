@@ -7,6 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	grafanatypes "github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	prom "github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
 const dashboardFile = root + "/deploy/grafana/decider.json"
@@ -66,6 +73,27 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("%s: the first variable is %+v", kind, d.Templating.List[0])
 		}
 		checkPanels(t, kind, d, variables)
+	}
+}
+
+// What Grafana's own types know, and nothing that they lack. Only the numbers of
+// the rows are missing, which Grafana gives.
+func TestDashboardIsOfGrafanasTypes(t *testing.T) {
+	known := cog.NewRuntime()
+	known.RegisterPanelcfgVariant(timeseries.VariantConfig())
+	known.RegisterPanelcfgVariant(stat.VariantConfig())
+	known.RegisterPanelcfgVariant(table.VariantConfig())
+	known.RegisterDataqueryVariant(prom.VariantConfig())
+	for kind, text := range generated(t, "dashboard", dashboardFile) {
+		numbered := strings.ReplaceAll(text, `"type": "row",`, `"type": "row", "id": 1,`)
+		var board grafanatypes.Dashboard
+		// Without a mistake it returns an empty list of them, which is not nil.
+		if err := board.UnmarshalJSONStrict([]byte(numbered)); err != nil && err.Error() != "" {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if err := board.Validate(); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }
 

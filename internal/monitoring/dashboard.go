@@ -26,8 +26,12 @@ type (
 		GraphTooltip  int        `json:"graphTooltip"` // 1: one crosshair for all
 		Refresh       string     `json:"refresh"`
 		Time          timeRange  `json:"time"`
+		Annotations   annotated  `json:"annotations"`
 		Templating    templating `json:"templating"`
 		Panels        []panel    `json:"panels"`
+	}
+	annotated struct {
+		List []any `json:"list"`
 	}
 	timeRange struct {
 		From string `json:"from"`
@@ -70,7 +74,12 @@ type (
 		FieldConfig     *fieldConfig     `json:"fieldConfig,omitempty"`
 		Options         any              `json:"options,omitempty"`
 		Transformations []transformation `json:"transformations,omitempty"`
-		Collapsed       *bool            `json:"collapsed,omitempty"`
+		*row
+	}
+	// row is what a panel of the type row has beside.
+	row struct {
+		Collapsed bool    `json:"collapsed"`
+		Panels    []panel `json:"panels"`
 	}
 	position struct {
 		H int `json:"h"`
@@ -131,7 +140,7 @@ func Dashboard(dependencies []Dependency) ([]byte, error) {
 	d := dashboard{
 		Title: "decider", UID: dashboardUID, Tags: []string{"decider"}, SchemaVersion: 39, GraphTooltip: 1, Editable: true,
 		Description: `Retries of the whole fleet. Written by "decider gen dashboard"; change it there, or give it your policy file for a panel per dependency.`,
-		Refresh:     "10s", Time: timeRange{"now-1h", "now"},
+		Refresh:     "10s", Time: timeRange{"now-1h", "now"}, Annotations: annotated{[]any{}},
 		Templating: templating{[]variable{
 			{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus", Refresh: 1},
 			query("job", "Fleet", "label_values(decider_build_info, job)"),
@@ -160,8 +169,7 @@ type section struct {
 func layOut(sections []section) (all []panel) {
 	y := 0
 	for _, s := range sections {
-		open := false
-		all = append(all, panel{Type: "row", Title: s.title, GridPos: position{H: 1, W: 24, Y: y}, Collapsed: &open})
+		all = append(all, panel{Type: "row", Title: s.title, GridPos: position{H: 1, W: 24, Y: y}, row: &row{Panels: []panel{}}})
 		y++
 		x, height := 0, 0
 		for _, p := range s.panels {
@@ -186,7 +194,7 @@ func graph(width int, title, unit, description string, shows ...show) panel {
 	p := panel{Type: "timeseries", Title: title, Description: description, Datasource: source, GridPos: position{H: 8, W: width},
 		FieldConfig: &fieldConfig{Defaults: fieldDefaults{Unit: unit, Min: &zero, Custom: map[string]any{
 			"fillOpacity": 10, "lineWidth": 1, "showPoints": "never", "spanNulls": false}}, Overrides: []override{}},
-		Options: map[string]any{"legend": map[string]any{"displayMode": "list", "placement": "bottom", "showLegend": true},
+		Options: map[string]any{"legend": map[string]any{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
 			"tooltip": map[string]any{"mode": "multi", "sort": "desc"}}}
 	for i, s := range shows {
 		p.Targets = append(p.Targets, target{RefID: refID(i), Datasource: source, Expr: s.expr, Legend: s.legend, Range: true})
@@ -211,6 +219,7 @@ func stat(title, unit, description, expr string, steps ...step) panel {
 		Targets:     []target{{RefID: "A", Datasource: source, Expr: expr, Instant: true}},
 		FieldConfig: &fieldConfig{Defaults: fieldDefaults{Unit: unit, Thresholds: &thresholds{"absolute", steps}}, Overrides: []override{}},
 		Options: map[string]any{"colorMode": "value", "graphMode": "none", "textMode": "value",
+			"justifyMode": "auto", "orientation": "auto", "wideLayout": true, "showPercentChange": false, "percentChangeColorMode": "standard",
 			"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}}}
 }
 
@@ -228,7 +237,7 @@ type column struct{ title, unit, expr string }
 // table is a panel with a line for each dependency.
 func table(title, description string, columns ...column) panel {
 	p := panel{Type: "table", Title: title, Description: description, Datasource: source, GridPos: position{H: 9, W: 24},
-		FieldConfig: &fieldConfig{Overrides: []override{}}, Options: map[string]any{"showHeader": true}}
+		FieldConfig: &fieldConfig{Overrides: []override{}}, Options: map[string]any{"frameIndex": 0, "showHeader": true}}
 	names := map[string]string{"dependency": "Dependency"}
 	for i, c := range columns {
 		id := refID(i)
