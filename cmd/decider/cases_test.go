@@ -127,18 +127,13 @@ func runCases(t *testing.T, args ...string) (complaints map[string]string, summa
 }
 
 // left names the scenarios that no test shows yet, by the issue that will.
-var left = map[string]string{
-	"id-key-new-per-try":       "5, the Go client: one key for all attempts of an operation",
-	"la-es-no-backoff":         "5, the Go client: it waits as it is told",
-	"la-stacked-sdk":           "5, the Go client: it passes its attempt number on",
-	"re-crossslot":             "3, the store: real servers of a cluster",
-	"sa-refused-not-proof":     "5, the Go client: it tells what was never sent",
-	"un-retry-zero-still-sent": "5, the Go client: nothing below it repeats by itself",
-}
+var left = map[string]string{}
 
 // TestScenarios: none is forgotten. A test shows a scenario when its doc
-// comment has the scenario's id, or when a row of it is named by the id, alone
-// or with ": " and more behind it.
+// comment has the scenario's id, when a row of it is named by the id, alone or
+// with ": " and more behind it, or when it is called TestCase and the id in
+// camel case. The clients' cases, which a client in any language runs, have the
+// ids of scenarios for their own.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	_, scenarios := readCases(t)
@@ -178,6 +173,8 @@ func testsByScenario(t *testing.T) map[string][]string {
 			return err
 		case entry.IsDir() && strings.HasPrefix(name, ".") && path != repository:
 			return fs.SkipDir
+		case strings.HasPrefix(path, filepath.Join(repository, "clients", "testdata")) && strings.HasSuffix(name, ".json"):
+			return clientCases(path, shown)
 		case entry.IsDir(), !strings.HasSuffix(name, "_test.go"), name == "cases_test.go":
 			return nil
 		}
@@ -196,7 +193,18 @@ func testsByScenario(t *testing.T) map[string][]string {
 	return shown
 }
 
+// clientCases notes the ids of a file of the clients' cases.
+func clientCases(path string, shown map[string][]string) error {
+	text, err := os.ReadFile(path)
+	for _, id := range caseID.FindAllSubmatch(text, -1) {
+		shown[string(id[1])] = append(shown[string(id[1])], strings.TrimPrefix(path, repository+"/"))
+	}
+	return err
+}
+
 var (
+	caseID       = regexp.MustCompile(`"id": "([a-z0-9-]+)"`)
+	capital      = regexp.MustCompile(`[A-Z]`)
 	scenarioID   = regexp.MustCompile(`\b[a-z]{2}(?:-[a-z0-9]+)+`)
 	scenarioName = regexp.MustCompile(`^"([a-z]{2}(?:-[a-z0-9]+)+)(?:: .*)?"$`)
 )
@@ -209,6 +217,9 @@ func scenariosOf(file *ast.File) map[string]string {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
 			continue
+		}
+		if camel, ok := strings.CutPrefix(f.Name.Name, "TestCase"); ok {
+			tests[strings.TrimPrefix(strings.ToLower(capital.ReplaceAllString(camel, "-$0")), "-")] = f.Name.Name
 		}
 		for _, id := range scenarioID.FindAllString(f.Doc.Text(), -1) {
 			tests[id] = f.Name.Name
