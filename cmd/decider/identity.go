@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/retrydecider/decider/internal/identity"
+	"github.com/retrydecider/decider/internal/watch"
 )
 
 // identityFlags say who may ask, and how they are known.
@@ -107,10 +108,10 @@ func (g *guard) scheme() string {
 // watch reads the files again when they change, or at a SIGHUP, until the context ends.
 func (g *guard) watch(ctx context.Context, log *slog.Logger) {
 	if g.door != nil && g.door.Keys != nil {
-		go identity.Watch(ctx, g.door.Keys, hangups(ctx), log)
+		go watch.Files(ctx, g.door.Keys.Files(), hangups(ctx), log, func() { g.door.Keys.Reload(log) })
 	}
 	if g.certs != nil {
-		go identity.Watch(ctx, g.certs, hangups(ctx), log)
+		go watch.Files(ctx, g.certs.Files(), hangups(ctx), log, func() { g.certs.Reload(log) })
 	}
 }
 

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -16,10 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 func mustParse(t testing.TB, text string) *Set {
@@ -288,53 +284,6 @@ func TestIdentify(t *testing.T) {
 			}
 		})
 	}
-}
-
-type counted struct{ reloads chan struct{} }
-
-func (c counted) Files() []string     { return nil }
-func (c counted) Reload(*slog.Logger) { c.reloads <- struct{}{} }
-func (c counted) count() (n int)      { n = len(c.reloads); return n }
-func discard() *slog.Logger           { return slog.New(slog.DiscardHandler) }
-func newCounted() counted             { return counted{make(chan struct{}, 100)} }
-
-// Many events are one reload, a call by hand is one at once, and silence is one
-// every 30 seconds.
-func TestWatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		r, events, again := newCounted(), make(chan fsnotify.Event), make(chan struct{})
-		go watch(ctx, r, events, again, discard())
-		for range 5 {
-			events <- fsnotify.Event{}
-			time.Sleep(settle / 2)
-		}
-		time.Sleep(settle)
-		synctest.Wait()
-		if n := r.count(); n != 1 {
-			t.Errorf("%d reloads after one change in steps", n)
-		}
-		again <- struct{}{}
-		synctest.Wait()
-		if n := r.count(); n != 2 {
-			t.Errorf("%d reloads, want one at once", n)
-		}
-		time.Sleep(belt + time.Millisecond)
-		synctest.Wait()
-		if n := r.count(); n != 3 {
-			t.Errorf("%d reloads, want one after the silence", n)
-		}
-		for range 10 * patience { // a folder that is never quiet
-			events <- fsnotify.Event{}
-			time.Sleep(settle / 2)
-		}
-		synctest.Wait()
-		if n := r.count(); n < 4 {
-			t.Error("a busy folder is never read")
-		}
-	})
 }
 
 func TestReload(t *testing.T) {

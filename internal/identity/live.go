@@ -1,13 +1,8 @@
 package identity
 
 import (
-	"context"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
-	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // Live is the auth file in force. A bad file changes nothing.
@@ -53,63 +48,4 @@ func (l *Live) Reload(log *slog.Logger) {
 	set.carryOver(before)
 	l.current.Store(set)
 	log.Info("auth file applied", "file", l.file, "identities", set.Size())
-}
-
-// Reloader is what is read again when its files may have changed.
-type Reloader interface {
-	Files() []string
-	Reload(log *slog.Logger)
-}
-
-const (
-	// settle is how long the folders must be quiet before the files are read: a
-	// secret is swapped in several steps.
-	settle = 100 * time.Millisecond
-	// patience is how many events are waited out.
-	patience = 20
-	// belt is how often the files are read though nothing was heard of them.
-	belt = 30 * time.Second
-)
-
-// Watch reloads whenever a file may have changed, or again asks for it, until the
-// context ends. Folders are watched, not files: a mounted secret swaps a link
-// beside its files.
-func Watch(ctx context.Context, r Reloader, again <-chan struct{}, log *slog.Logger) {
-	events := make(chan fsnotify.Event)
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer watcher.Close() //nolint:errcheck // nothing is read from it any more
-		events = watcher.Events
-		for _, file := range r.Files() {
-			if bad := watcher.Add(filepath.Dir(file)); bad != nil {
-				err = bad
-			}
-		}
-	}
-	if err != nil {
-		log.Warn("files are read every so often, their folders cannot be watched", "files", r.Files(), "every", belt, "error", err)
-	}
-	watch(ctx, r, events, again, log)
-}
-
-func watch(ctx context.Context, r Reloader, events <-chan fsnotify.Event, again <-chan struct{}, log *slog.Logger) {
-	timer := time.NewTimer(belt)
-	defer timer.Stop()
-	heard := 0 // since the files were read last
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-events:
-			if heard++; heard <= patience {
-				timer.Reset(settle)
-			}
-			continue
-		case <-again:
-		case <-timer.C:
-		}
-		r.Reload(log)
-		heard = 0
-		timer.Reset(belt)
-	}
 }

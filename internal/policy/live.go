@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/watch"
 )
 
 // Live is the policy file in force. It changes between two decisions, never
@@ -105,58 +103,14 @@ func (l *Live) Reload() ([]Difference, error) {
 	return Compare(before, set), nil
 }
 
-const (
-	// settle is how long the folder must be quiet before the file is read: an
-	// editor writes more than once, a ConfigMap is swapped in several steps.
-	settle = 100 * time.Millisecond
-	// patience is how many events are waited out: in a folder that is never
-	// quiet the file is read all the same.
-	patience = 20
-	// belt is how often the file is read though nothing was heard of it.
-	belt = 30 * time.Second
-)
-
 // Watch reloads whenever the file may have changed, until the context ends, and
-// logs what changed or why nothing did. again asks for a reload by hand. The
-// folder is watched, not the file: a ConfigMap swaps a link beside it.
+// logs what changed or why nothing did. again asks for a reload by hand.
 func (l *Live) Watch(ctx context.Context, again <-chan struct{}, log *slog.Logger) {
 	if l.file == "" {
 		<-ctx.Done()
 		return
 	}
-	events := make(chan fsnotify.Event)
-	if watcher, err := fsnotify.NewWatcher(); err != nil {
-		log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
-	} else {
-		defer watcher.Close() //nolint:errcheck // nothing is read from it any more
-		if err := watcher.Add(filepath.Dir(l.file)); err != nil {
-			log.Warn("policy file is read every so often, its folder cannot be watched", "every", belt, "error", err)
-		}
-		events = watcher.Events
-	}
-	l.watch(ctx, events, again, log)
-}
-
-func (l *Live) watch(ctx context.Context, events <-chan fsnotify.Event, again <-chan struct{}, log *slog.Logger) {
-	timer := time.NewTimer(belt)
-	defer timer.Stop()
-	heard := 0 // since the file was read last
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-events:
-			if heard++; heard <= patience {
-				timer.Reset(settle)
-			}
-			continue
-		case <-again:
-		case <-timer.C:
-		}
-		l.reloadAndLog(log)
-		heard = 0
-		timer.Reset(belt)
-	}
+	watch.Files(ctx, []string{l.file}, again, log, func() { l.reloadAndLog(log) })
 }
 
 func (l *Live) reloadAndLog(log *slog.Logger) {

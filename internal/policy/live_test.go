@@ -11,10 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/retrydecider/decider/internal/budget"
 	"github.com/retrydecider/decider/internal/decide"
@@ -240,71 +237,6 @@ func (l *logged) wait(t *testing.T, words string) {
 			t.Fatalf("%q is not logged:\n%s", words, l)
 		}
 	}
-}
-
-// The watch waits until the folder is quiet, but not for ever; it obeys a hand,
-// and looks by itself now and then.
-func TestTheWatchSettles(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		live, path := open(t, fileA)
-		events, again := make(chan fsnotify.Event), make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go live.watch(ctx, events, again, slog.New(slog.DiscardHandler))
-		read := func() int64 {
-			synctest.Wait()
-			last := live.LastReload()
-			return last.Good + last.Bad
-		}
-		expect := func(when string, want int64) {
-			t.Helper()
-			if got := read(); got != want {
-				t.Errorf("%s: read %d times, want %d", when, got, want)
-			}
-		}
-		for range 5 { // an editor writes more than once
-			events <- fsnotify.Event{}
-			time.Sleep(settle / 2)
-		}
-		expect("while it is written", 0)
-		time.Sleep(settle)
-		expect("when it is quiet", 1)
-		for range 3 * patience { // a folder that is never quiet
-			events <- fsnotify.Event{}
-			time.Sleep(settle / 2)
-		}
-		if read() < 2 {
-			t.Error("a folder that is never quiet is never read")
-		}
-		time.Sleep(settle)
-		before := read()
-		again <- struct{}{}
-		expect("asked by hand", before+1)
-		time.Sleep(belt)
-		expect("after a while", before+2)
-
-		write(t, path, fileBad)
-		again <- struct{}{}
-		synctest.Wait()
-		if last := live.LastReload(); last.Err == nil || last.Bad != 1 {
-			t.Errorf("%+v", last)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		again <- struct{}{}
-		synctest.Wait()
-		if last := live.LastReload(); last.Bad != 2 || live.Set().Hash() != mustParse(t, fileA).Hash() {
-			t.Errorf("a file that is gone: %+v", last)
-		}
-		write(t, path, fileB)
-		again <- struct{}{}
-		synctest.Wait()
-		if last := live.LastReload(); last.Err != nil || live.Set().Hash() != mustParse(t, fileB).Hash() {
-			t.Errorf("a file that is back: %+v", last)
-		}
-	})
 }
 
 func TestTheBuiltInPolicyIsNeverReloaded(t *testing.T) {
