@@ -89,7 +89,7 @@ func calls(n int) string {
 func scenarioB() *Scenario {
 	s := &Scenario{Name: "B", Title: "Partial failure", Seeds: 3, Axis: "failure rate (%)",
 		About: "1,000 clients, 1,000 calls/s, a capacity of 5,000/s; for 60 s each attempt fails with probability p.",
-		Compared: []string{"none", "full-jitter", "grpc", "aws-2026", "finagle", "per-client", "decider", "decider-no-floor", "decider-request",
+		Compared: []string{"none", "full-jitter", "grpc", "aws-2026", "finagle", "per-client", "decider", "decider-yield", "decider-no-floor", "decider-request",
 			"decider-breaker-retries", "decider-breaker-all"}}
 	for _, p := range []float64{1, 5, 10, 30, 50, 70, 90} {
 		s.Points = append(s.Points, Point{Label: fmt.Sprintf("p = %g %%", p), X: p, Model: fleetOf(1000, 1000, 50, 10*millisecond).failing(p / 100)})
@@ -167,7 +167,7 @@ func scenarioE() *Scenario {
 	return &Scenario{Name: "E", Title: "1,000 calls at one instant", Seeds: 3, Extra: []Column{laterPeak}, Hide: []string{"recovery", "fairness"},
 		About:    "1,000 clients call at the same instant a dependency that takes 2,000/s and queues 20; 10 retries each.",
 		Points:   []Point{{Label: "1,000 at once", Model: m}},
-		Compared: []string{"none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter", "grpc", "per-client", "decider"}}
+		Compared: []string{"none", "fixed", "exponential", "full-jitter", "equal-jitter", "decorrelated-jitter", "grpc", "per-client", "decider", "decider-paced"}}
 }
 
 func scenarioF() *Scenario {
@@ -271,7 +271,7 @@ func scenarioK() *Scenario {
 	return &Scenario{Name: "K", Title: "True overload", Seeds: 3,
 		About:    "Load doubles to 1,300 calls/s for 60 s on a capacity of 1,000/s that queues 20 and refuses the rest at once.",
 		Points:   []Point{{Label: "650 to 1300/s", Model: m}},
-		Compared: []string{"none", "fixed", "full-jitter", "grpc", "aws-2026", "finagle", "per-client", "per-client-request", "decider", "decider-no-floor", "decider-request"},
+		Compared: []string{"none", "fixed", "full-jitter", "grpc", "aws-2026", "finagle", "per-client", "per-client-request", "decider", "decider-yield", "decider-no-floor", "decider-request"},
 		Extra: []Column{{Name: "p99 of good", Unit: "s", Decimals: 2, measure: func(_ *Model, s *Stats) float64 {
 			return s.Latency.Quantile(0.99).Seconds()
 		}}}}

@@ -21,15 +21,35 @@ type central struct {
 	// pending successes by layer and client, told at the client's next report.
 	pending []successes
 	phase   []int64
-	// shedUntil is, by layer and client, until when first attempts are shed.
-	shedUntil []int64
+	// heard is, by layer and client, what the client has heard of the breaker;
+	// none where the breaker sheds nothing.
+	heard []heard
 }
 
-// successes of one client that were not reported yet.
+// successes of one client that were not reported yet, and failures that were
+// not brought to a decision.
 type successes struct {
-	first, retried int32
-	planned        bool
+	first, retried, finals int32
+	planned                bool
 }
+
+// heard is what a client knows of a breaker, as clients/go keeps it: the share
+// of calls that it makes, which the answer to its last report told, and until
+// when it asks for no retry, which an answer to a question told.
+type heard struct {
+	share          float64
+	at, quietUntil int64
+}
+
+const (
+	// heardFor is how long, in ns, a share holds where no report is answered.
+	heardFor = int64(5 * time.Second)
+	// quietFor bounds, in ns, how long a client believes that no retry passes.
+	quietFor = int64(time.Second)
+	// shareHalfOpen is the share of calls that clients make to find out whether a
+	// dependency is back: admit in the answer to a report.
+	shareHalfOpen = 0.05
+)
 
 // epoch is where virtual time starts: any instant will do.
 const epoch = 1_767_225_600_000 // ms
@@ -50,8 +70,9 @@ func newCentral(r *run, p *decide.Policy) rule {
 	}
 	r.answer = int64(r.model.Answer)
 	if c.sheds() {
-		c.shedUntil = make([]int64, len(c.pending))
+		c.heard = make([]heard, len(c.pending))
 		for i := range c.pending { // who obeys a breaker must hear of it
+			c.heard[i].share = 1
 			c.planReport(int32(i))
 		}
 	}
@@ -94,18 +115,28 @@ func (c *central) sheds() bool { return c.policy.Breaker.Mode == decide.BreakerM
 func (c *central) at(layer, client int) int32 { return int32(layer*c.run.model.Clients + client) }
 
 func (c *central) begins(call *call, layer int) bool {
-	return !c.sheds() || c.run.now >= c.shedUntil[c.at(layer, int(call.client))]
+	if !c.sheds() {
+		return true
+	}
+	h := &c.heard[c.at(layer, int(call.client))]
+	return h.share >= 1 || c.run.now-h.at > heardFor || h.share > 0 && c.run.admits.float() < h.share
 }
 
 // failed asks decider.
 func (c *central) failed(call *call, layer int) (wait int64, granted bool) {
+	i := c.at(layer, int(call.client))
+	if c.sheds() && c.run.now < c.heard[i].quietUntil {
+		c.pending[i].finals++
+		return 0, false
+	}
 	a := &c.attempt
 	a.Dependency, a.Caller = c.targets[layer], c.names[call.client]
 	a.Failure, a.Number, a.PreviousDelay = call.failure, int64(call.tries[layer]), int64(call.waited[layer])
 	a.RetriedBelow = c.run.model.Scope == Lowest && layer > 0
 	d, _ := c.decider.Decide(context.Background(), a) // the one policy serves every name
-	if c.sheds() && d.Breaker == decide.BreakerOpen {
-		c.shedUntil[c.at(layer, int(call.client))] = c.run.now + d.AskAgain.Value*1e6
+	c.run.stats.breaker(c.run.now, d.Breaker)
+	if c.sheds() && d.Reason == decide.ReasonBreakerOpen {
+		c.heard[i].quietUntil = c.run.now + min(d.AskAgain.Value*1e6, quietFor)
 	}
 	return d.Delay * 1e6, d.Retry()
 }
@@ -154,12 +185,18 @@ func (c *central) report(i int32) {
 	s := c.fleet.Report(context.Background(), &decide.Outcome{
 		Bucket: c.targets[int(i)/clients], Policy: c.policy, Caller: c.names[int(i)%clients],
 		FirstTrySuccesses: int64(told.first), RetrySuccesses: int64(told.retried),
+		FinalFailures: int64(told.finals),
 	})
-	told.first, told.retried = 0, 0
+	told.first, told.retried, told.finals = 0, 0, 0
+	c.run.stats.breaker(c.run.now, s.Breaker)
 	if c.sheds() {
-		c.shedUntil[i] = 0
-		if s.Breaker == decide.BreakerOpen { // as far as the client knows until its next report
-			c.shedUntil[i] = c.run.now + int64(max(c.run.model.ReportEvery, time.Second))
+		h := &c.heard[i]
+		h.share, h.at = 1, c.run.now
+		switch s.Breaker {
+		case decide.BreakerOpen:
+			h.share = 0
+		case decide.BreakerHalfOpen:
+			h.share = shareHalfOpen
 		}
 	}
 }

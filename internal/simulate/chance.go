@@ -19,6 +19,7 @@ const (
 	streamWaits
 	streamReports
 	streamNetwork
+	streamAdmits
 )
 
 func newStream(seed uint64, number uint64) stream { return stream{*rand.NewPCG(seed, number)} }

@@ -93,6 +93,15 @@ func decimal(x float64, places int) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
+// pacedWords hand out slots at a little below the capacity, and no budget.
+func pacedWords(m *Model) string {
+	rate := float64(0.95 * m.Capacity())
+	if rate == 0 {
+		rate = max(m.nominal(), 1)
+	}
+	return attemptWords(m) + fmt.Sprintf("budget: off\nbackoff: {strategy: paced, rate: %s, cap: 2s}", decimal(rate, 3))
+}
+
 const breakerWords = "\nbreaker: {mode: %s, failure_ratio: 50%%, min_attempts: 20, window: 1s, open_for: 5s, probes: 1}"
 
 // contenders in the order in which they are shown.
@@ -118,6 +127,13 @@ var contenders = []Contender{
 	fleet("decider-request", "fed by requests, no floor", func(m *Model) string {
 		return tokenWords(m, "deposit_on: request, min_per_second: 0")
 	}),
+	fleet("decider-half-second", "the default with a bucket of half a second of deposits", func(m *Model) string {
+		return strings.Replace(sized(m), "capacity_seconds: 1", "capacity_seconds: 0.5", 1)
+	}),
+	fleet("decider-yield", "the default, and up to 50 % of successes where retries are seen to help", func(m *Model) string {
+		return budgetWords(m, ", caller_share: 10%, ratio_max: 50%")
+	}),
+	fleet("decider-paced", "no budget: the fleet's retries are handed slots, 95 % of the capacity a second", pacedWords),
 	fleet("decider-breaker-retries", "the default, and a breaker of retries", func(m *Model) string {
 		return sized(m) + fmt.Sprintf(breakerWords, "retries")
 	}),

@@ -134,13 +134,6 @@ func (m Measured) String() string {
 	return s
 }
 
-// missing is a goal whose policy words do not exist yet.
-func missing(words string) func(*goalRun) Finding {
-	return func(*goalRun) Finding {
-		return Finding{Value: "-", Why: "not yet: the policy word is missing (" + words + ")"}
-	}
-}
-
 func checkedF(met bool, why string, format string, args ...any) Finding {
 	f := Finding{Value: fmt.Sprintf(format, args...), Met: met}
 	if !met {

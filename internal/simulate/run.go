@@ -18,7 +18,7 @@ type run struct {
 	age    []int32 // calls of each client since it was born
 	picker picker
 
-	arrivals, clients, service, faults, waits, reports, network stream
+	arrivals, clients, service, faults, waits, reports, network, admits stream
 }
 
 // rule is what bounds a fleet's retries in a run.
@@ -41,7 +41,7 @@ func newRun(m *Model, c Contender, seed uint64) *run {
 		model: m, dependency: dependency{model: m}, stats: newStats(m), age: make([]int32, m.Clients), picker: newPicker(m),
 		arrivals: newStream(seed, streamArrivals), clients: newStream(seed, streamClients), service: newStream(seed, streamService),
 		faults: newStream(seed, streamFaults), waits: newStream(seed, streamWaits), reports: newStream(seed, streamReports),
-		network: newStream(seed, streamNetwork),
+		network: newStream(seed, streamNetwork), admits: newStream(seed, streamAdmits),
 	}
 	r.rule = c.make(r)
 	return r

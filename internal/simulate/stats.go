@@ -3,6 +3,8 @@ package simulate
 import (
 	"math/bits"
 	"time"
+
+	"github.com/retrydecider/decider/internal/decide"
 )
 
 // Stats is what is counted of a run: fixed slots of time, so its size follows
@@ -18,6 +20,8 @@ type Stats struct {
 	Latency Histogram
 	// Done is when the last call ended, in ns.
 	Done int64
+	// Opened is when a breaker was first seen open after the trigger's start, in ns; 0: never.
+	Opened int64
 	// wanted and granted count each client's wishes for a retry in the window.
 	wanted, granted []uint32
 
@@ -94,6 +98,13 @@ func (s *Stats) wish(c *call, granted bool) {
 	s.wanted[c.client]++
 	if granted {
 		s.granted[c.client]++
+	}
+}
+
+// breaker is what an answer says of the breaker.
+func (s *Stats) breaker(now int64, state decide.BreakerState) {
+	if state == decide.BreakerOpen && s.Opened == 0 && now >= s.from {
+		s.Opened = now
 	}
 }
 
