@@ -39,6 +39,7 @@ type service struct {
 // Prometheus and Grafana come with the profile alone, in versions that are
 // named, and all that they mount is there.
 func TestCompose(t *testing.T) {
+	t.Parallel()
 	with := strings.Fields(compose(t, "--profile", "monitoring", "config", "--services"))
 	for _, name := range []string{"prometheus", "grafana", "decider-a", "decider-b", "redis"} {
 		if !slices.Contains(with, name) {

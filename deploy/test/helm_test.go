@@ -458,6 +458,7 @@ func TestFlagsExist(t *testing.T) {
 // The container as it is rendered starts, with the files of its secrets and
 // ConfigMap, and the test's pod finds it well.
 func TestRenderedContainerServes(t *testing.T) {
+	t.Parallel()
 	keys := "version: 1\nidentities:\n  shop: {keys: [\"sha256:ecdbe4a4f3869e3f4780a3f7b5bcc39097b3d59bc8631a7119446f11e729eb99\"], roles: [report]}\n"
 	certificate, key := pair(t)
 	for name, text := range map[string]string{"everything": everything, "alone": "{replicaCount: 1, auth: {allowAnonymous: true}}"} {

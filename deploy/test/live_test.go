@@ -42,6 +42,7 @@ func query(base, expr string) (series int, err error) {
 // Two deciders on one Redis under traffic, and Prometheus beside them: both are
 // scraped, every rule is evaluated, and every panel of the dashboard has data.
 func TestPrometheusSees(t *testing.T) {
+	t.Parallel()
 	store := redis(t)
 	one, two := serve(t, store), serve(t, store)
 	base := prometheus(t, one, two)

@@ -49,6 +49,7 @@ func generated(t *testing.T, kind, committed string) map[string]string {
 }
 
 func TestRules(t *testing.T) {
+	t.Parallel()
 	for name, text := range generated(t, "alerts", rulesFile) {
 		if out, err := tries(t, "promtool", "check", "rules", write(t, "rules.yaml", text)); err != nil {
 			t.Errorf("%s: %s", name, out)
@@ -156,6 +157,7 @@ var grafana = strings.NewReplacer("$__rate_interval", "1m", "$job", ".*", `="$de
 // Every expression is PromQL and asks for nothing that decider does not export
 // or the rules do not record, by no label that the series do not have.
 func TestExpressions(t *testing.T) {
+	t.Parallel()
 	series := exports(t)
 	expressions := map[string]string{}
 	for kind, text := range generated(t, "alerts", rulesFile) {
