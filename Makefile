@@ -8,7 +8,7 @@ LDFLAGS  = -s -w -X main.version=$(VERSION)
 GO      ?= go
 
 # The modules of the repository that hold the project's own code.
-MODULES  = . clients/go clients/go/examples clients/conformance clients/demo
+MODULES  = . clients/go clients/go/examples clients/conformance clients/demo bench
 
 # golangci-lint takes minutes to build, so its binary is kept by version.
 LINT_VERSION = $(shell awk '$$1 ~ /golangci-lint\/v2$$/ && $$2 ~ /^v/ {print $$2}' tools/go.mod)
@@ -20,13 +20,21 @@ FUZZ_SECONDS ?= 60
 BENCH        ?= .
 BENCH_COUNT  ?= 6
 IMAGE        ?= decider:$(VERSION)
+
+# bench-peers: seconds for each server in each of the rounds, and whom it is measured against.
+BENCH_SECONDS ?= 3
+BENCH_ROUNDS  ?= 3
+BENCH_PAGE    ?=
+RATELIMIT      = github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36
+GUBERNATOR     = github.com/gubernator-io/gubernator/v2/cmd/gubernator@v2.13.0
+BENCH_FLAGS    = -decider bin/decider -seconds $(BENCH_SECONDS) -rounds $(BENCH_ROUNDS) -page '$(BENCH_PAGE)'
 SOAK_SECONDS ?= 1800
 
 # goals: a JSON file of values measured with real processes, if there is one.
 MEASURED     ?= testdata/goals-measured.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-short test-browser test-deploy needs vet lint generate generate-check spec-lint fuzz bench test-chaos test-contract soak demo docker compose-test cases goals docs-figures clean
+.PHONY: help run build test test-short test-browser test-deploy needs vet lint generate generate-check spec-lint fuzz bench bench-peers bench-growth bench-layers bench-doc test-chaos test-contract soak demo docker compose-test cases goals docs-goals docs-figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +111,31 @@ bench: ## run the benchmarks BENCH_COUNT (6) times, side by side; .cache/bench.t
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) ./... | tee .cache/bench.txt
 	$(GO) tool -modfile=tools/go.mod benchstat .cache/bench.txt
 
+bench-peers: .cache/peers/service_cmd .cache/peers/gubernator .cache/bench-tool ## measure decider beside its peers on this machine: minutes, tables, .cache/bench/peers.svg
+	.cache/bench-tool peers $(BENCH_FLAGS) -ratelimit .cache/peers/service_cmd -gubernator .cache/peers/gubernator
+
+bench-growth: .cache/bench-tool ## measure what decisions cost as connections, dependencies, callers, rules and replicas grow
+	.cache/bench-tool growth $(BENCH_FLAGS)
+
+bench-layers: .cache/bench-tool ## run the benchmarks of each layer; .cache/bench/layers.txt is benchstat's input
+	.cache/bench-tool layers $(BENCH_FLAGS)
+
+bench-doc: ## measure all of it, and write docs/performance.md anew; wants a quiet machine
+	$(MAKE) --no-print-directory bench-layers bench-growth bench-peers BENCH_PAGE=docs/performance.md
+
+# The tool and the decider that it measures are always those of the tree.
+.PHONY: .cache/bench-tool
+.cache/bench-tool: build
+	@tools/need wrk redis-server
+	cd bench && $(GO) build -trimpath -o $(CURDIR)/$@ .
+
+# The peers take minutes to build, and are kept.
+.cache/peers/service_cmd:
+	GOBIN=$(CURDIR)/$(@D) $(GO) install -trimpath $(RATELIMIT)
+
+.cache/peers/gubernator:
+	GOBIN=$(CURDIR)/$(@D) $(GO) install -trimpath $(GUBERNATOR)
+
 demo: build needs ## show a retry storm, and what becomes of it with decider: two minutes, a table and .cache/demo.svg
 	@mkdir -p .cache
 	cd clients/demo && $(GO) build -trimpath -buildvcs=false -o $(CURDIR)/.cache/demo .
@@ -119,6 +152,13 @@ cases: build ## run the executable cases of testdata against bin/decider from ou
 
 goals: build ## play every goal in virtual time and show which are met (minutes); MEASURED adds values of real processes
 	bin/decider simulate goals --measured '$(MEASURED)'
+
+docs-goals: build needs ## measure G1, G2, G3 and G14 with real processes and a Redis, play all goals, and write both to docs/goals.md (ten minutes)
+	@mkdir -p .cache
+	cd clients/demo && $(GO) build -trimpath -buildvcs=false -o $(CURDIR)/.cache/demo .
+	.cache/demo -decider bin/decider -goals '$(MEASURED)'
+	bin/decider simulate goals --measured '$(MEASURED)' --output markdown > .cache/goals.md
+	mv .cache/goals.md docs/goals.md
 
 docs-figures: build ## draw the pictures of docs/storms.md anew
 	tools/docs-figures

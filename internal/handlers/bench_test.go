@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,3 +146,46 @@ func BenchmarkReadAttempt(b *testing.B) {
 }
 
 var _ decide.Fleet = (*fakeFleet)(nil)
+
+// BenchmarkDecideHandler is POST /v1/decide without the network and net/http.
+func BenchmarkDecideHandler(b *testing.B) {
+	benchmarkServe(b, newHandler(b, testConfig(new(fakeFleet))), "/v1/decide", benchBody)
+}
+
+// BenchmarkBatchHandler is the same for a hundred attempts at once; an op is one of them.
+func BenchmarkBatchHandler(b *testing.B) {
+	const items = 100
+	body := `{"attempts":[` + strings.Repeat(benchBody+",", items-1) + benchBody + `]}`
+	b.Run("of=100", func(b *testing.B) {
+		benchmarkServe(b, newHandler(b, testConfig(new(fakeFleet))), "/v1/decide/batch", body)
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*items), "ns/attempt")
+	})
+}
+
+// benchmarkServe hands one request to the handler again and again.
+func benchmarkServe(b *testing.B, h http.Handler, path, body string) {
+	source := strings.NewReader(body)
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.Header.Set("Content-Type", jsonType)
+	r.ContentLength = source.Size()
+	w := &discarded{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		source.Reset(body)
+		r.Body = io.NopCloser(source)
+		h.ServeHTTP(w, r)
+	}
+	if w.status != http.StatusOK {
+		b.Fatalf("answered %d", w.status)
+	}
+}
+
+// discarded is an answer of which only the status is kept.
+type discarded struct {
+	header http.Header
+	status int
+}
+
+func (d *discarded) Header() http.Header         { return d.header }
+func (d *discarded) WriteHeader(status int)      { d.status = status }
+func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
