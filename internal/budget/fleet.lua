@@ -50,19 +50,23 @@ local words = {}             -- of the override, as they were read
 
 local START, FAILURES, SUCCESSES = 1, 2, 3 -- of a slot of the breaker's window
 
--- The hash has the numbers of the bucket in one field, a JSON list; a field for
--- each caller; and an override's author and words while there is one.
+-- The hash has the tokens, for people to read; the other numbers of the bucket
+-- in one field, a JSON list; a field for each caller; and an override's author
+-- and words while there is one.
 
 local function load()
+  local tokens
   local flat = redis.call('HGETALL', KEYS[1])
   for i = 1, #flat, 2 do
     local name, value = flat[i], flat[i + 1]
     if name == 'numbers' then
       local n = cjson.decode(value)
-      b = { exists = true, at = n[1], rest = n[2], tokens = n[3], flow = n[4], flow_at = n[5], reported = n[6],
-            cool_down = n[7], open_until = n[8], probed = n[9] == 1, override = n[10], override_until = n[11],
-            override_since = n[12], won = n[13], lost = n[14], extra = n[15], slot = n[16], slot_us = n[17],
-            window = n[18], leases = n[19] }
+      b = { exists = true, at = n[1], rest = n[2], flow = n[3], flow_at = n[4], reported = n[5],
+            cool_down = n[6], open_until = n[7], probed = n[8] == 1, override = n[9], override_until = n[10],
+            override_since = n[11], won = n[12], lost = n[13], extra = n[14], slot = n[15], slot_us = n[16],
+            window = n[17], leases = n[18] }
+    elseif name == 'tokens' then
+      tokens = tonumber(value)
     elseif string.sub(name, 1, 7) == 'caller:' then
       local c = cjson.decode(value)
       callers[string.sub(name, 8)] = { share = c[1], cool_down = c[2], seen = c[3] }
@@ -71,6 +75,7 @@ local function load()
       words[name] = value
     end
   end
+  b.tokens = tokens
   b.override_author, b.override_words = words.author or '', words.words or ''
 end
 
@@ -78,13 +83,13 @@ local function save(ttl)
   local slots, leases = {}, {}
   for i, s in ipairs(b.window) do slots[i] = format('[%.0f,%.0f,%.0f]', s[START], s[FAILURES], s[SUCCESSES]) end
   for i, l in ipairs(b.leases) do leases[i] = format('%.0f', l) end
-  local numbers = format('[%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,[%s],[%s]]',
-    b.at, b.rest, b.tokens, b.flow, b.flow_at, b.reported, b.cool_down, b.open_until, b.probed and 1 or 0, b.override,
+  local numbers = format('[%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,[%s],[%s]]',
+    b.at, b.rest, b.flow, b.flow_at, b.reported, b.cool_down, b.open_until, b.probed and 1 or 0, b.override,
     b.override_until, b.override_since, b.won, b.lost, b.extra, b.slot, b.slot_us, table.concat(slots, ','), table.concat(leases, ','))
-  local args = { 'numbers', numbers }
+  local args = { 'tokens', format('%.0f', b.tokens), 'numbers', numbers }
   local gone = {}
   if b.override ~= NONE then
-    args[3], args[4], args[5], args[6] = 'author', b.override_author, 'words', b.override_words
+    args[5], args[6], args[7], args[8] = 'author', b.override_author, 'words', b.override_words
   elseif words.author then
     gone[1], gone[2] = 'author', 'words'
   end

@@ -100,14 +100,15 @@ func serverTime(t *testing.T, client redis.UniversalClient) int64 {
 
 func stateKey(p *decide.Policy) string { return "decider:{" + p.Name + "}:state" }
 
-// keptNumbers are the first of a bucket's numbers, in the script's order.
-var keptNumbers = [...]string{"at", "rest", "tokens", "flow", "flow_at", "reported", "cool_down", "open_until", "probed", "override", "override_until"}
+// keptNumbers are a bucket's tokens and the first of its other numbers, in the
+// script's order.
+var keptNumbers = [...]string{"tokens", "at", "rest", "flow", "flow_at", "reported", "cool_down", "open_until", "probed", "override", "override_until"}
 
 // numbersOf reads a bucket's numbers, which must be digits only: no point, no exponent.
 func numbersOf(t *testing.T, client redis.UniversalClient, p *decide.Policy) map[string]int64 {
 	t.Helper()
 	text := client.HGet(t.Context(), stateKey(p), "numbers").Val()
-	numbers := strings.Split(strings.Trim(text, "[]"), ",")
+	numbers := append([]string{client.HGet(t.Context(), stateKey(p), "tokens").Val()}, strings.Split(strings.Trim(text, "[]"), ",")...)
 	if len(numbers) < len(keptNumbers) {
 		t.Fatalf("numbers is %q", text)
 	}

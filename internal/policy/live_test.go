@@ -190,8 +190,8 @@ func TestAConfigMapSwapIsPickedUp(t *testing.T) {
 	}
 	want := mustParse(t, fileB).Hash()
 	for live.Set().Hash() != want {
-		if time.Since(swapped) > 2*time.Second {
-			t.Fatal("not picked up within 2 s")
+		if time.Since(swapped) > 10*time.Second { // far from the half minute after which it is read anyhow
+			t.Fatal("not picked up")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
