@@ -31,7 +31,7 @@ type simulateRun struct {
 	Clients    int      `placeholder:"N" help:"Clients, instead of the scenario's."`
 	Rate       float64  `placeholder:"R" help:"New calls per second at the scenario's first point; the others' change with it."`
 	Seeds      int      `placeholder:"N" help:"Average over seeds 1 to N, instead of the scenario's."`
-	Output     string   `enum:"text,json,csv,svg,html" default:"text" help:"text, json, csv, svg or html."`
+	Output     string   `enum:"text,markdown,json,csv,svg,html" default:"text" help:"text, markdown, json, csv, svg or html."`
 	Chart      int      `placeholder:"N" help:"With svg: the N-th picture alone."`
 }
 
@@ -148,8 +148,11 @@ func (c *simulateRun) write(w io.Writer, outcomes []simulate.Outcome) error {
 			fmt.Fprintln(w)
 		}
 		write := t.WriteText
-		if c.Output == "csv" {
+		switch c.Output {
+		case "csv":
 			write = t.WriteCSV
+		case "markdown":
+			write = t.WriteMarkdown
 		}
 		if err := write(w); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 type simulateGoals struct {
 	Seeds    int    `placeholder:"N" help:"Average over seeds 1 to N, instead of each scenario's."`
 	Measured string `type:"path" placeholder:"FILE" help:"JSON of values measured with real processes: {\"G1\": {\"value\": \"1.01\", \"met\": true, \"at\": \"20 processes\"}}; a file that is not there is none."`
-	Output   string `enum:"text,json,csv,html" default:"text" help:"text, json, csv or html."`
+	Output   string `enum:"text,markdown,json,csv,html" default:"text" help:"text, markdown, json, csv or html."`
 }
 
 // Run plays every goal and shows the table. A goal that is not met is no error.

@@ -40,7 +40,7 @@ func TestSimulateText(t *testing.T) {
 
 func TestSimulateIsReproducible(t *testing.T) {
 	t.Parallel()
-	for _, output := range []string{"json", "csv", "svg", "html"} {
+	for _, output := range []string{"markdown", "json", "csv", "svg", "html"} {
 		args := []string{"G", "--seeds", "1", "--compare", "decider,grpc", "--output", output}
 		if a, b := mustSimulate(t, args...), mustSimulate(t, args...); a != b {
 			t.Errorf("%s differs from run to run", output)

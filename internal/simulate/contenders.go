@@ -93,6 +93,16 @@ func decimal(x float64, places int) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
+// sizeWords are a proposal's, or the default's where there is no spare capacity
+// to size it by.
+func sizeWords(m *Model) string {
+	p, err := Size(Need{Rate: m.nominal(), Capacity: m.Capacity(), FailureRate: 0.05, Attempts: m.Retries + 1, Clients: m.Clients, Service: m.Service})
+	if err != nil {
+		return sized(m)
+	}
+	return p.Words()
+}
+
 // pacedWords hand out slots at a little below the capacity, and no budget.
 func pacedWords(m *Model) string {
 	rate := float64(0.95 * m.Capacity())
@@ -127,6 +137,7 @@ var contenders = []Contender{
 	fleet("decider-request", "fed by requests, no floor", func(m *Model) string {
 		return tokenWords(m, "deposit_on: request, min_per_second: 0")
 	}),
+	fleet("decider-size", "what decider simulate size proposes for 5 % of failures", sizeWords),
 	fleet("decider-half-second", "the default with a bucket of half a second of deposits", func(m *Model) string {
 		return strings.Replace(sized(m), "capacity_seconds: 1", "capacity_seconds: 0.5", 1)
 	}),

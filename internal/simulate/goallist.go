@@ -14,6 +14,7 @@ var goals = []Goal{
 	{"G4", "B, p = 30..90 %", "success within 1 point of the formula, load at most 1.10; fed by requests 1.11", goalManyFailures},
 	{"G5", "B, p = 30 %, yield-aware", "success at least 98.5 %, load at most 1.45; G1 and G7 unchanged", goalYield},
 	{"G6", "C1", "back to 1.02 times the rate, every seed recovers, on average within 25 s; with a full breaker 4 s", goalBlip},
+	{"G6b", "C1, as size proposes", "the same but for the breaker, with the ratio of 4 % that simulate size proposes", goalBlipSized},
 	{"G7", "C2", "recovery within 1.15 times that without retries + 2 s up to rho 0.88; with a full breaker 6 s at any rho", goalCapacity},
 	{"G8", "D, outage", "load at most 1.02 with one budget, fed by requests 1.11; three retries at least 60", goalLayers},
 	{"G9", "A, full breaker", "at most 2 % of calls reach it when it refuses, 4 % when it hangs; open within 0.6 s, hanging 1.6 s; recovery within open_for + 1 s", goalBreaker},
@@ -109,9 +110,20 @@ func goalBlip(g *goalRun) Finding {
 	}
 	load := d.Score.Extra[0] / 280
 	met := load <= 1.02 && d.Never == 0 && d.Score.Recovery <= 25 && all.Never == 0 && all.Score.Recovery <= 4
-	return checkedF(met, "the policy's words: the spare capacity is 7 %, and a floor of 1 % beside 10 % of successes can spend all of it while calls time out, so one seed in a dozen is not back after 160 s; size would propose 4 %",
+	return checkedF(met, "the policy's words: the spare capacity is 7 %, and a floor of 1 % beside 10 % of successes can spend all of it while calls time out, so one seed in a dozen is not back after 160 s; simulate size proposes 4 %, and all are back (G6b). "+
+		"The full breaker: it is next half open 2 to 3 s after it, 5 % of 280 calls/s take 1.4 s to bring the 20 attempts that close it, and clients hear of each turn with their next report",
 		"%.3f of the rate, %d of %d recover, mean %.1f s; full breaker %.1f s; 3 retries %.1f times, %.0f %% ok for ever",
 		load, d.Runs-d.Never, d.Runs, d.Score.Recovery, all.Score.Recovery, naive.Score.Extra[0]/280, naive.Score.Extra[1])
+}
+
+func goalBlipSized(g *goalRun) Finding {
+	d := g.play(scenarioC1(), labelled("3 retries"), "decider-size").Find("3 retries", "decider-size")
+	if d == nil {
+		return Finding{}
+	}
+	load := d.Score.Extra[0] / 280
+	return checkedF(load <= 1.02 && d.Never == 0 && d.Score.Recovery <= 25, "",
+		"%.3f of the rate, %d of %d recover, mean %.1f s", load, d.Runs-d.Never, d.Runs, d.Score.Recovery)
 }
 
 func goalCapacity(g *goalRun) Finding {
@@ -149,7 +161,7 @@ func goalLayers(g *goalRun) Finding {
 	request, requestLowest := load("one budget", "decider-request"), load("lowest layer only", "decider-request")
 	naive := load("a budget per layer", "full-jitter")
 	return checkedF(one <= 1.02 && lowest <= 1.02 && request <= 1.11 && naive >= 60,
-		"fed by requests each layer's first failure deposits into the one budget; where only the lowest layer retries it is below 1.11",
+		"what decides: fed by requests each layer's first failure deposits into the one budget, for a question does not say that its layer is not the outermost; where only the lowest layer retries it is below 1.11",
 		"%.3f one, %.3f lowest layer, %.3f per layer; by requests %.3f one, %.3f lowest; 3 retries %.1f", one, lowest, each, request, requestLowest, naive)
 }
 

@@ -55,6 +55,7 @@ func TestGolden(t *testing.T) {
 		for ending, write := range map[string]func(*bytes.Buffer) error{
 			".txt":  func(b *bytes.Buffer) error { return table.WriteText(b) },
 			".csv":  func(b *bytes.Buffer) error { return table.WriteCSV(b) },
+			".md":   func(b *bytes.Buffer) error { return table.WriteMarkdown(b) },
 			".svg":  func(b *bytes.Buffer) error { return WriteSVG(b, charts) },
 			".html": func(b *bytes.Buffer) error { return WritePage(b, []Outcome{{[]*Table{table}, charts[:1]}}) },
 			".json": func(b *bytes.Buffer) error {

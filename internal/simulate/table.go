@@ -173,6 +173,36 @@ func (t *Table) align(b *strings.Builder, lines [][]string) {
 	}
 }
 
+// WriteMarkdown writes the table as a section of a Markdown page.
+func (t *Table) WriteMarkdown(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# " + t.Title + "\n\n" + strings.Join(t.Notes, "\n") + "\n\n")
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	var titles, rules []string
+	for _, h := range t.Head {
+		titles = append(titles, h.title())
+		rule := "---:"
+		if h.Text {
+			rule = "---"
+		}
+		rules = append(rules, rule)
+	}
+	line(titles)
+	line(rules)
+	for _, row := range t.Rows {
+		var cells []string
+		for i, c := range row {
+			cells = append(cells, markdown.Replace(c.show(t.Head[i])))
+		}
+		line(cells)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// markdown escapes what would be more than text in a cell.
+var markdown = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`)
+
 // WriteCSV writes the table with a line of names.
 func (t *Table) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
