@@ -225,9 +225,10 @@ func decides(t testing.TB, args ...string) result {
 
 func (c command) run(t testing.TB) result {
 	t.Helper()
+	program := decider(t) // built before the time is measured
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, decider(t), c.args...)
+	cmd := exec.CommandContext(ctx, program, c.args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = settings(c.env...), c.dir, strings.NewReader(c.stdin), &out, &errs
 	err := cmd.Run()
