@@ -110,3 +110,45 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// The goals' values are those of the right fleets.
+func TestReadGoals(t *testing.T) {
+	t.Parallel()
+	p := goalsPlan
+	var results []*result
+	for i, f := range goalsFleets() {
+		r := &result{fleet: f}
+		for at, n := time.Duration(0), 0; at < p.total(); at, n = at+10*time.Millisecond, n+1 {
+			r.arrivals = append(r.arrivals, arrived{at, true})
+			if n%(100-10*i) == 0 {
+				r.arrivals = append(r.arrivals, arrived{at, false})
+			}
+			r.report.Calls = append(r.report.Calls, callRecord{At: at, Good: n%1000 != 999})
+		}
+		results = append(results, r)
+	}
+	got := readGoals(&p, results)
+	want := map[string]string{"G1": "1.010 to 1.012", "G2": "load 1.020", "G2b": "load 1.020", "G3": "99.91 %, 1.020"}
+	for id, value := range want {
+		if got[id].Value != value {
+			t.Errorf("%s is %q, want %q", id, got[id].Value, value)
+		}
+	}
+	if !got["G1"].Met || got["G3"].Met {
+		t.Errorf("%+v", got)
+	}
+}
+
+// 64 that ask two deciders at once are granted what the bucket holds.
+func TestAskAtOnce(t *testing.T) {
+	d := &demo{plan: shortPlan, deciderPath: buildDecider(t), redisPath: "redis-server", progress: io.Discard}
+	t.Cleanup(d.stop)
+	deciders, err := d.startForGoals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, err := askAtOnce(t.Context(), deciders)
+	if err != nil || !exact.Met {
+		t.Errorf("%+v, %v", exact, err)
+	}
+}

@@ -24,6 +24,7 @@ type fleetConfig struct {
 	Start      time.Time
 	Length     time.Duration
 	AskTimeout time.Duration
+	Named      bool
 	Seed       uint64
 }
 
@@ -32,6 +33,8 @@ type fleetReport struct {
 	Calls []callRecord
 	// Decisions of decider, and of the local rule, by their times since the start.
 	Asked, Alone []time.Duration
+	// Degraded are decisions for which decider could not reach Redis in time.
+	Degraded int
 }
 
 // callRecord is one call of a program.
@@ -81,14 +84,18 @@ type fleetProcess struct {
 func (f *fleetProcess) connect() error {
 	base := &http.Transport{MaxIdleConnsPerHost: 256, MaxIdleConns: 512}
 	toDecider := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, MaxIdleConns: 512}}
-	for range f.config.Clients {
+	for i := range f.config.Clients {
+		caller := "demo"
+		if f.config.Named {
+			caller = fmt.Sprintf("demo-%d-%d", f.config.Seed, i)
+		}
 		switch f.config.Rule {
 		case retries:
 			f.clients = append(f.clients, &repeater{base: base})
 		case bucket:
 			f.clients = append(f.clients, &repeater{base: base, bucket: newTokens()})
 		default:
-			client, err := decider.NewClient(f.config.Decider, decider.WithHTTPClient(toDecider), decider.WithTimeout(f.config.AskTimeout), decider.WithCaller("demo"))
+			client, err := decider.NewClient(f.config.Decider, decider.WithHTTPClient(toDecider), decider.WithTimeout(f.config.AskTimeout), decider.WithCaller(caller))
 			if err != nil {
 				return err
 			}
@@ -160,6 +167,9 @@ func (f *fleetProcess) observe(ctx context.Context, e decider.Event) {
 	at := time.Since(f.config.Start)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if e.Decision.Degraded {
+		f.report.Degraded++
+	}
 	if e.Decision.Local {
 		f.report.Alone = append(f.report.Alone, at)
 	} else {

@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	path := flags.String("decider", "bin/decider", "the decider to run")
 	redis := flags.String("redis", "redis-server", "the redis-server to run")
 	picture := flags.String("out", "demo.svg", "where to write the picture")
+	goals := flags.String("goals", "", "play instead what decider simulate goals wants measured, and write it to this JSON file")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,7 +62,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, progress io.Writ
 	}
 	d := &demo{plan: plan, deciderPath: *path, redisPath: *redis, progress: &together{to: progress}}
 	defer d.stop()
-	results, err := d.run(ctx)
+	if *goals != "" {
+		d.plan = goalsPlan
+		return d.writeGoals(ctx, *goals)
+	}
+	results, err := d.run(ctx, d.plan.fleets())
 	if err != nil {
 		return err
 	}
@@ -134,6 +139,9 @@ type fleet struct {
 	Clients int
 	Killed  bool // its deciders are stalled, killed and started again
 	Color   string
+	Named   bool    // each client has a name of its own
+	Rate    float64 // calls a second; 0: the plan's
+	Fails   float64 // the share of requests that its dependency fails, instead of the outage
 }
 
 // The rules.
@@ -145,11 +153,11 @@ const (
 
 func (p *plan) fleets() []fleet {
 	return []fleet{
-		{"three retries", retries, p.Large, false, "#c0392b"},
-		{"a bucket per client", bucket, p.Large, false, "#d35400"},
-		{"a bucket per client", bucket, p.Middle, false, "#e08e0b"},
-		{"a bucket per client", bucket, p.Small, false, "#b7950b"},
-		{"decider", asking, p.Large, false, "#1e8449"},
-		{"decider, killed and back", asking, p.Middle, true, "#2471a3"},
+		{Name: "three retries", Rule: retries, Clients: p.Large, Color: "#c0392b"},
+		{Name: "a bucket per client", Rule: bucket, Clients: p.Large, Color: "#d35400"},
+		{Name: "a bucket per client", Rule: bucket, Clients: p.Middle, Color: "#e08e0b"},
+		{Name: "a bucket per client", Rule: bucket, Clients: p.Small, Color: "#b7950b"},
+		{Name: "decider", Rule: asking, Clients: p.Large, Color: "#1e8449"},
+		{Name: "decider, killed and back", Rule: asking, Clients: p.Middle, Killed: true, Color: "#2471a3"},
 	}
 }

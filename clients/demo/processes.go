@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +23,8 @@ type demo struct {
 	plan                   plan
 	deciderPath, redisPath string
 	progress               io.Writer
+	// policies is the deciders' policy file; "": their default policy.
+	policies string
 
 	directory string
 	redisURL  string
@@ -42,7 +46,7 @@ type result struct {
 // starting is how long the processes of the fleets have to start.
 const starting = 2 * time.Second
 
-func (d *demo) run(ctx context.Context) ([]*result, error) {
+func (d *demo) run(ctx context.Context, fleets []fleet) ([]*result, error) {
 	if err := d.startRedis(ctx); err != nil {
 		return nil, err
 	}
@@ -50,12 +54,20 @@ func (d *demo) run(ctx context.Context) ([]*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	doomed, err := d.startDeciders(ctx, nil)
-	if err != nil {
-		return nil, err
+	return d.runFleets(ctx, fleets, steady)
+}
+
+// runFleets plays the plan; the fleets that are told so have deciders of their
+// own, which are killed.
+func (d *demo) runFleets(ctx context.Context, fleets []fleet, steady []*decidingProcess) ([]*result, error) {
+	var doomed []*decidingProcess
+	var err error
+	if slices.ContainsFunc(fleets, func(f fleet) bool { return f.Killed }) {
+		if doomed, err = d.startDeciders(ctx, nil); err != nil {
+			return nil, err
+		}
 	}
 	start := time.Now().Add(starting)
-	fleets := d.plan.fleets()
 	results := make([]*result, len(fleets))
 	running := make([]*runningFleet, len(fleets))
 	for i, f := range fleets {
@@ -79,19 +91,17 @@ func (d *demo) run(ctx context.Context) ([]*result, error) {
 	return results, nil
 }
 
-// watch waits for the end, tells how it goes, and does to the deciders what is planned.
-func (d *demo) watch(ctx context.Context, start time.Time, results []*result, steady, doomed []*decidingProcess) error {
-	fmt.Fprintf(d.progress, "%d fleets of %d processes and %.0f calls a second each; %s of health, %s of outage, %s of recovery\n",
-		len(results), d.plan.PerFleet, d.plan.Rate, d.plan.Healthy, d.plan.Outage, d.plan.Recovery)
+// step is something at a time since the start: words, and what is done.
+type step struct {
+	at   time.Duration
+	says string
+	do   func() error
+}
+
+// kill is what is done to deciders that are to die.
+func (d *demo) kill(ctx context.Context, start time.Time, results []*result, doomed []*decidingProcess) []step {
 	outage := d.plan.Healthy
-	steps := []struct {
-		at   time.Duration
-		says string
-		do   func() error
-	}{
-		{0, "the dependencies are well", nil},
-		{outage - 200*time.Millisecond, "", func() error { return readTokens(ctx, results, steady, doomed) }},
-		{outage, "the dependencies go down", nil},
+	return []step{
 		{outage + d.plan.StallAt, "the deciders of one fleet stall", func() error { return signalAll(doomed, syscall.SIGSTOP) }},
 		{outage + d.plan.KillAt, "they are killed", func() error { return signalAll(doomed, syscall.SIGKILL) }},
 		{outage + d.plan.ReturnAt, "they are started again", func() error {
@@ -103,8 +113,23 @@ func (d *demo) watch(ctx context.Context, start time.Time, results []*result, st
 			}
 			return nil
 		}},
+	}
+}
+
+// watch waits for the end, tells how it goes, and does to the deciders what is planned.
+func (d *demo) watch(ctx context.Context, start time.Time, results []*result, steady, doomed []*decidingProcess) error {
+	fmt.Fprintf(d.progress, "%d fleets of %d processes and %.0f calls a second each; %s of health, %s of outage, %s of recovery\n",
+		len(results), d.plan.PerFleet, d.plan.Rate, d.plan.Healthy, d.plan.Outage, d.plan.Recovery)
+	outage := d.plan.Healthy
+	steps := []step{
+		{0, "the dependencies are well", nil},
+		{outage - 200*time.Millisecond, "", func() error { return readTokens(ctx, results, steady, doomed) }},
+		{outage, "the dependencies go down", nil},
 		{outage + d.plan.Outage, "the dependencies are back", nil},
 		{d.plan.total(), "the fleets stop", nil},
+	}
+	if doomed != nil {
+		steps = slices.Insert(steps, 3, d.kill(ctx, start, results, doomed)...)
 	}
 	for _, step := range steps {
 		for {
@@ -171,7 +196,11 @@ func (d *demo) startDeciders(ctx context.Context, dead []*decidingProcess) ([]*d
 		dead = append(dead, &decidingProcess{address: address})
 	}
 	for _, each := range dead {
-		command, err := d.start(ctx, nil, d.deciderPath, "serve", "--listen", each.address, "--redis-url", d.redisURL, "--log-level", "ERROR", "--replicas", "2")
+		args := []string{"serve", "--listen", each.address, "--redis-url", d.redisURL, "--log-level", "ERROR", "--replicas", "2"}
+		if d.policies != "" {
+			args = append(args, "--policies", d.policies, "--store-timeout", patience.String())
+		}
+		command, err := d.start(ctx, nil, d.deciderPath, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +283,7 @@ type runningFleet struct {
 }
 
 func (d *demo) startFleet(ctx context.Context, f fleet, index int, start time.Time, deciders []*decidingProcess) (*runningFleet, error) {
-	upstream, err := newDependency(&d.plan, start)
+	upstream, err := newDependency(&d.plan, start, f.Fails)
 	if err != nil {
 		return nil, err
 	}
@@ -264,10 +293,11 @@ func (d *demo) startFleet(ctx context.Context, f fleet, index int, start time.Ti
 		return nil, err
 	}
 	running := &runningFleet{upstream: upstream}
+	rate := cmp.Or(f.Rate, d.plan.Rate)
 	for i := range d.plan.PerFleet {
 		config, err := json.Marshal(fleetConfig{
-			Rule: f.Rule, Clients: f.Clients / d.plan.PerFleet, Rate: d.plan.Rate / float64(d.plan.PerFleet), Upstream: upstream.url,
-			Decider: deciders[i%len(deciders)].url(), Dependency: dependencyName(index), Start: start, Length: d.plan.total(), AskTimeout: d.plan.AskTimeout,
+			Rule: f.Rule, Clients: f.Clients / d.plan.PerFleet, Rate: rate / float64(d.plan.PerFleet), Upstream: upstream.url,
+			Decider: deciders[i%len(deciders)].url(), Dependency: dependencyName(index), Start: start, Length: d.plan.total(), AskTimeout: d.plan.AskTimeout, Named: f.Named,
 			Seed: uint64(index*d.plan.PerFleet + i),
 		})
 		if err != nil {
@@ -296,6 +326,7 @@ func (r *runningFleet) end(into *result) error {
 		into.report.Calls = append(into.report.Calls, told.Calls...)
 		into.report.Asked = append(into.report.Asked, told.Asked...)
 		into.report.Alone = append(into.report.Alone, told.Alone...)
+		into.report.Degraded += told.Degraded
 	}
 	r.upstream.mu.Lock()
 	defer r.upstream.mu.Unlock()
