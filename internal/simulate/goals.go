@@ -95,7 +95,8 @@ func CheckGoals(ctx context.Context, seeds int, measured map[string]Measured, te
 
 func checkGoals(ctx context.Context, list []Goal, seeds int, measured map[string]Measured, tell Progress) (*Table, error) {
 	t := &Table{Name: "goals", Title: "Goals, in virtual time with decider's own code",
-		Notes: []string{"Scenarios A to K are those of decider simulate list; decider is the default sized for the fleet, unless another is named."},
+		Notes: []string{"Scenarios A to K are those of decider simulate list; decider is the default sized for the fleet, unless another is named.",
+			"A b beside a number is another way to the same goal. measured is by real processes with a real Redis, at the scale in brackets; make docs-goals measures."},
 		Head: []Head{{Name: "goal", Text: true}, {Name: "scenario", Text: true}, {Name: "asks", Text: true}, {Name: "simulated", Text: true},
 			{Name: "met", Text: true}, {Name: "measured", Text: true}, {Name: "why", Text: true}}}
 	run := &goalRun{ctx: ctx, seeds: seeds}

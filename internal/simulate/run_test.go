@@ -119,3 +119,24 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// Clients of an open full breaker make no call, and a few while it is half open.
+func TestFullBreaker(t *testing.T) {
+	t.Parallel()
+	m := fleetOf(200, 200, 20, 10*millisecond).during(10*second, 40*second, 60*second, Fault{Kind: FaultRefuse})
+	c, _ := contender("decider-breaker-all")
+	s := Run(&m, c, 1)
+	if after := float64(s.Opened-int64(m.From)) / 1e9; after < 0.3 || after > 0.8 {
+		t.Errorf("open after %.2f s", after)
+	}
+	if attempts, _, _ := s.sum(int64(12500*millisecond), int64(15*second)); attempts != 0 {
+		t.Errorf("%d attempts while it is open", attempts)
+	}
+	score := s.score()
+	if score.Load > 0.07 || score.Recovery > 8 {
+		t.Errorf("a load of %.3f, recovery in %.1f s", score.Load, score.Recovery)
+	}
+	if attempts, firsts, _ := s.sum(int64(15*second), int64(m.To)); float64(attempts) > 0.05*float64(firsts) || attempts == 0 {
+		t.Errorf("%d attempts for %d calls while it is open and half open by turns", attempts, firsts)
+	}
+}
