@@ -10,7 +10,7 @@ func TestArrange(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	p := testRule(func(p *decide.Policy) { p.Breaker.Mode = decide.BreakerModeRetries })
-	var one decide.Micro = token
+	one := token
 	for _, each := range []struct {
 		name    string
 		arrange Arrangement
