@@ -25,6 +25,8 @@ const (
 	// maxSlots bounds the slots that reach back beyond the window where there
 	// is little traffic.
 	maxSlots = 20
+	// fewSuccesses close a half-open breaker that nobody probes, where nothing failed.
+	fewSuccesses = 5
 	// maxSlotCount bounds a slot's counts, so that the ratio's products stay exact.
 	maxSlotCount = 100_000_000
 )
@@ -101,8 +103,8 @@ func (b *breaker) fail(t int64, r *decide.BreakerRule, count int64) {
 }
 
 // succeed counts successes: any one after a probe closes the breaker. Where
-// nobody has asked for a probe, for nothing fails, as many attempts as would
-// open it must speak for closing it.
+// nobody has asked for a probe, a few successes without a failure do, or as many
+// attempts as would open it.
 func (b *breaker) succeed(t int64, r *decide.BreakerRule, count int64) {
 	if count == 0 {
 		return
@@ -125,6 +127,8 @@ func (b *breaker) succeed(t int64, r *decide.BreakerRule, count int64) {
 func (b *breaker) judge(t int64, r *decide.BreakerRule) {
 	failures, total := b.sum()
 	switch {
+	case b.openUntil != 0 && failures == 0 && total >= min(r.MinAttempts, fewSuccesses):
+		*b = breaker{}
 	case total < r.MinAttempts:
 	case failures*1_000_000 >= r.FailureRatio*total:
 		*b = breaker{openUntil: t + r.OpenFor}

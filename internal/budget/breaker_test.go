@@ -129,7 +129,7 @@ func TestBreakerProbes(t *testing.T) {
 			opened,
 			{0, success(1000), ""},
 			{0, looks(""), "1000/1000 open"},
-			{500, success(5), ""},
+			{500, success(4), ""},
 			{0, looks(""), "1000/1000 half_open"},
 			{0, success(1), ""},
 			{0, looks(""), "1000/1000 closed"},

@@ -16,7 +16,7 @@ local FAIL_OVER, QUIET, IDS_LIVE, REPORTS_LIVE = 10000, 60000, 60000, 600000
 local TTL_MARGIN, LONGEST_TTL, NO_REFILL_TTL = 10000, 31622400000, 86400000
 local MAX_CAPACITY, MAX_FLOW, MAX_MILLIS = 1000000000000, 4000000000000000, 9007199254740991
 local MAX_CALLERS, THE_REST, FORGOTTEN = 100, '*', 600000
-local MAX_SLOTS, MAX_SLOT_COUNT = 20, 100000000
+local MAX_SLOTS, MAX_SLOT_COUNT, FEW_SUCCESSES = 20, 100000000, 5
 local FEW_RETRIES, POOR_YIELD, MAX_YIELD, MAX_EXTRA = 20000, 400, 1000000000000, 9
 local OFF, CLOSED, OPEN, HALF_OPEN = 0, 1, 2, 3
 local GRANTED, PAUSED, OPEN_BREAKER, COOL_DOWN_TOO_LONG, NO_TOKENS = 0, 1, 2, 3, 4
@@ -355,6 +355,7 @@ end
 
 local function judge(t)
   local failures, total = sum()
+  if b.open_until ~= 0 and failures == 0 and total >= min(rule.min_attempts, FEW_SUCCESSES) then return set_breaker(0) end
   if total < rule.min_attempts then return end
   if failures * 1000000 >= rule.failure_ratio * total then
     set_breaker(t + rule.open_for)
