@@ -51,6 +51,8 @@ func withConstants(script string) string {
 // keeps them together.
 type Redis struct {
 	client redis.UniversalClient
+	// send sends a script call: together with others where there is one server.
+	send func(context.Context, redis.Cmder) error
 	// now is nil where Redis TIME is the clock.
 	now func() time.Time
 }
@@ -59,7 +61,11 @@ type Redis struct {
 // ([NewClient]). now is nil for Redis TIME, the fleet's one clock; a host
 // that forbids TIME in scripts hands in its own.
 func NewRedis(client redis.UniversalClient, now func() time.Time) *Redis {
-	return &Redis{client: client, now: now}
+	r := &Redis{client: client, send: client.Process, now: now}
+	if one, ok := client.(*redis.Client); ok {
+		r.send = (&together{client: one}).Process
+	}
+	return r
 }
 
 // Run applies the operations by one script call; a dry run has one of its own.
@@ -121,7 +127,9 @@ func (r *Redis) process(ctx context.Context, command, script string, c *call) ([
 	args = append(args, c.text)
 	cmd := &once{redis.NewSliceCmd(ctx, args...)}
 	cmd.SetFirstKeyPos(3)
-	_ = r.client.Process(ctx, cmd) // the command keeps the error
+	if err := r.send(ctx, cmd); err != nil {
+		return nil, err
+	}
 	return cmd.Result()
 }
 
