@@ -67,13 +67,7 @@ func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool)
 
 // enforce is the decision of one rule, and the fleet's answer where it was asked.
 func (d *Decider) enforce(ctx context.Context, policy *Policy, bucket string, a *Attempt, now time.Time, random func() float64, t *Trace, dryRun bool) (out Decision, answer Answer, asked bool) {
-	plan := plan(policy, a, now, random, t)
-	if plan.Decision.DecisionID == "" {
-		plan.Decision.DecisionID = d.NewID()
-	}
-	if policy.Breaker.Mode != BreakerModeOff {
-		plan.Decision.Breaker = BreakerClosed
-	}
+	plan := d.plan(policy, a, now, random, t)
 	switch {
 	case plan.Asks:
 		asked = true
@@ -81,11 +75,30 @@ func (d *Decider) enforce(ctx context.Context, policy *Policy, bucket string, a 
 		q.DryRun = dryRun
 		answer = d.Fleet.Ask(ctx, &q)
 		plan.settle(answer, &q, random, t)
-	case plan.Tells && !dryRun:
+	case !dryRun:
+		d.tell(&plan, policy, bucket, a)
+	}
+	return plan.Decision, answer, asked
+}
+
+// plan is what can be decided without the fleet.
+func (d *Decider) plan(policy *Policy, a *Attempt, now time.Time, random func() float64, t *Trace) Plan {
+	out := plan(policy, a, now, random, t)
+	if out.Decision.DecisionID == "" {
+		out.Decision.DecisionID = d.NewID()
+	}
+	if policy.Breaker.Mode != BreakerModeOff {
+		out.Decision.Breaker = BreakerClosed
+	}
+	return out
+}
+
+// tell lets the fleet know of a failure that was given up without a question.
+func (d *Decider) tell(plan *Plan, policy *Policy, bucket string, a *Attempt) {
+	if plan.Tells {
 		f := plan.failed(policy, bucket, a)
 		d.Fleet.Tell(&f)
 	}
-	return plan.Decision, answer, asked
 }
 
 func (out *Plan) failed(p *Policy, bucket string, a *Attempt) Failed {

@@ -14,7 +14,11 @@ import (
 	"github.com/retrydecider/decider/internal/identity"
 )
 
-const maxBatch = 1000
+const (
+	maxBatch = 1000
+	// keptItems is how many items of a batch are room that is kept for the next.
+	keptItems = 256
+)
 
 // batchItem is one attempt of a batch and what came of it.
 type batchItem struct {
@@ -31,8 +35,7 @@ func (s *server) DecideBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, asks := requestContext(c), who(c)
-	sideBySide(len(items), func(i int) { s.decideItem(ctx, asks, &items[i], i) })
+	s.decideItems(requestContext(c), who(c), items)
 	x.out = appendAnswers(x.out[:0], items)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -52,21 +55,29 @@ func appendAnswers(b []byte, items []batchItem) []byte {
 	return append(b, `]}`...)
 }
 
-func (s *server) decideItem(ctx context.Context, asks *identity.Identity, item *batchItem, i int) {
-	if item.problem != nil {
-		return
+// decideItems decides on those that are right, all at once.
+func (s *server) decideItems(ctx context.Context, asks *identity.Identity, items []batchItem) {
+	attempts, places := make([]*decide.Attempt, 0, len(items)), make([]int, 0, len(items))
+	for i := range items {
+		item := &items[i]
+		if item.problem != nil {
+			continue
+		}
+		if err := mayTouch(asks, item.attempt.Dependency); err != nil {
+			item.problem = problemAt(err, itemPlace("/attempts", i))
+			continue
+		}
+		attempts, places = append(attempts, &item.attempt), append(places, i)
 	}
-	var d decide.Decision
-	err := mayTouch(asks, item.attempt.Dependency)
-	if err == nil {
-		d, err = s.Decider.Decide(ctx, &item.attempt)
-	}
-	if err != nil {
-		item.problem = problemAt(err, itemPlace("/attempts", i))
-		return
-	}
-	s.count(ctx, &item.attempt, &d)
-	item.decision = d
+	s.Decider.DecideAll(ctx, attempts, func(n int, d decide.Decision, err error) {
+		item := &items[places[n]]
+		if err != nil {
+			item.problem = problemAt(err, itemPlace("/attempts", places[n]))
+			return
+		}
+		s.count(ctx, &item.attempt, &d)
+		item.decision = d
+	})
 }
 
 // receiveBatch reads the frame and each attempt by itself. Its error is about
@@ -75,10 +86,9 @@ func (x *exchange) receiveBatch(r *http.Request) ([]batchItem, error) {
 	if err := x.receive(r, maxListBody); err != nil {
 		return nil, err
 	}
-	var items []batchItem
 	err := x.reader.list("attempts", maxBatch, func() error {
-		items = append(items, batchItem{})
-		item := &items[len(items)-1]
+		x.items = append(x.items, batchItem{})
+		item := &x.items[len(x.items)-1]
 		frame, more := x.reader.wrong, x.reader.more
 		x.reader.wrong, x.reader.more = nil, 0
 		if err := x.reader.attempt(&x.draft); err != nil {
@@ -91,7 +101,7 @@ func (x *exchange) receiveBatch(r *http.Request) ([]batchItem, error) {
 		x.reader.wrong, x.reader.more = frame, more
 		return nil
 	})
-	return items, err
+	return x.items, err
 }
 
 // itemPlace is the JSON pointer of a list's item.

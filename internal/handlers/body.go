@@ -24,6 +24,7 @@ type exchange struct {
 	limited io.LimitedReader
 	reader  reader
 	draft   draft
+	items   []batchItem // of a batch
 	out     []byte
 }
 
@@ -31,10 +32,12 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // release gives the memory back, but for that of an uncommonly large request.
 func (x *exchange) release() {
-	if x.body.Cap() > 2*maxBody || cap(x.out) > 2*maxBody {
+	if x.body.Cap() > 2*maxBody || cap(x.out) > 2*maxBody || cap(x.items) > keptItems {
 		return
 	}
-	x.draft.attempt = decide.Attempt{} // holds strings
+	x.draft.attempt = decide.Attempt{} // holds strings, as do items
+	clear(x.items)
+	x.items = x.items[:0]
 	x.reader.wrong = nil
 	exchanges.Put(x)
 }

@@ -34,6 +34,7 @@ import (
 // Decider answers failed attempts; [decide.Decider] is the one.
 type Decider interface {
 	Decide(ctx context.Context, a *decide.Attempt) (decide.Decision, error)
+	DecideAll(ctx context.Context, attempts []*decide.Attempt, answered func(i int, d decide.Decision, err error))
 	Explain(ctx context.Context, a *decide.Attempt, t *decide.Trace) (decide.Decision, error)
 }
 

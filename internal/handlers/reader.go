@@ -24,25 +24,29 @@ const maxWrong = 256
 // with an error; what is JSON and not valid is noted, with the place where it
 // stands, and the reading goes on, so that one answer names every wrong field.
 type reader struct {
-	dec   jsontext.Decoder // refuses duplicate members and invalid UTF-8
-	text  []byte           // of the last string that held escapes
-	place string           // a JSON pointer to the object being read
-	wrong []gen.FieldError
-	more  int // wrong fields beyond maxWrong
+	dec    jsontext.Decoder // refuses duplicate members and invalid UTF-8
+	text   []byte           // of the last string that held escapes
+	within string           // a JSON pointer to the list whose item is read; "": none is
+	item   int              // which one
+	wrong  []gen.FieldError
+	more   int // wrong fields beyond maxWrong
 }
 
 func (r *reader) reset(body *bytes.Buffer) {
 	r.dec.Reset(body)
-	r.place, r.wrong, r.more = "", r.wrong[:0], 0
+	r.within, r.wrong, r.more = "", r.wrong[:0], 0
 }
 
-// fail notes that the field at place + suffix is wrong.
+// fail notes that a field of what is read is wrong.
 func (r *reader) fail(suffix, detail string) {
 	if len(r.wrong) == maxWrong {
 		r.more++
 		return
 	}
-	r.wrong = append(r.wrong, gen.FieldError{Field: r.place + suffix, Detail: detail})
+	if r.within != "" {
+		suffix = itemPlace(r.within, r.item) + suffix
+	}
+	r.wrong = append(r.wrong, gen.FieldError{Field: suffix, Detail: detail})
 }
 
 // end expects that nothing follows the value that was read, and returns what
@@ -278,21 +282,20 @@ func (r *reader) items(member string, most int, item func() error) error {
 	if !entered || err != nil {
 		return err
 	}
-	outside := r.place
-	defer func() { r.place = outside }()
+	defer func() { r.within = "" }()
 	count := 0
 	for ; r.dec.PeekKind() != ']'; count++ {
 		if count >= most {
 			err = r.skip()
 		} else {
-			r.place = outside + itemPlace(list, count)
+			r.within, r.item = list, count
 			err = item()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	r.place = outside
+	r.within = ""
 	if count == 0 || count > most {
 		r.fail(list, "must have 1 to "+strconv.Itoa(most)+" items")
 	}
