@@ -223,7 +223,12 @@ func isWeekday(word string) bool {
 	return false
 }
 
-func trimBlanks(s string) string { return strings.Trim(s, " \t") }
+func trimBlanks(s string) string {
+	if s == "" || s[0] > ' ' && s[len(s)-1] > ' ' { // nearly always
+		return s
+	}
+	return strings.Trim(s, " \t")
+}
 
 // parseNumber reads digits, or digits, a point and digits, of a unit in ms;
 // what is left of a ms counts as a whole one. Too many digits saturate.
@@ -354,19 +359,34 @@ func makeDate(year int, month string, day int, clock string) (t time.Time, ok bo
 	if year < 0 || m == 0 || day < 1 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60 {
 		return t, false
 	}
-	if day > time.Date(year, m+1, 0, 0, 0, 0, 0, time.UTC).Day() {
+	if day > daysIn(m, year) {
 		return t, false
 	}
 	return time.Date(year, m, day, hour, minute, second, 0, time.UTC), true
 }
 
-func monthNumber(name string) time.Month {
-	for m := time.January; m <= time.December; m++ {
-		if m.String()[:3] == name {
-			return m
+func daysIn(m time.Month, year int) int {
+	switch m {
+	case time.April, time.June, time.September, time.November:
+		return 30
+	case time.February:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
 		}
+		return 28
 	}
-	return 0
+	return 31
+}
+
+const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
+
+// monthNumber reads three letters; 0 where they are no month's.
+func monthNumber(name string) time.Month {
+	i := strings.Index(months, name)
+	if i < 0 || i%3 != 0 {
+		return 0
+	}
+	return time.Month(i/3 + 1)
 }
 
 // number reads ASCII digits; -1 where there is anything else.
