@@ -44,12 +44,12 @@ func TestReadsWhatWrkPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := r.sample(load{connections: 8, items: 10}, 90*time.Millisecond, 450)
-	want := sample{PerSecond: 4500, P50: 1.5, P99: 20, Max: 30, Answered: 900.0 / 1010, CPU: 10, Commands: 0.05}
+	got := r.sample(load{connections: 8, items: 10}, spent{90 * time.Millisecond, 450, 90})
+	want := sample{PerSecond: 4500, P50: 1.5, P99: 20, Max: 30, Answered: 900.0 / 1010, CPU: 10, Commands: 0.05, Degraded: 0.01}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if silent := (wrkResult{Seconds: 2}).sample(load{connections: 64}, time.Second, 3); silent != (sample{}) {
+	if silent := (wrkResult{Seconds: 2}).sample(load{connections: 64}, spent{time.Second, 3, 0}); silent != (sample{}) {
 		t.Errorf("a server that answers nothing: %+v", silent)
 	}
 	if _, err := readWrk([]byte("unable to connect")); err == nil {
@@ -127,6 +127,12 @@ func TestGoals(t *testing.T) {
 	}
 	if quiet.noise() != 1 || noisy.noise() != 1.5 {
 		t.Error(quiet.noise(), noisy.noise())
+	}
+	breathless := sampled(1)
+	breathless.Samples[spread10][onRedis][0].Degraded = 0.2
+	breathless.Goals = goals(breathless)
+	if got := verdicts(breathless)[hot]; got != "too noisy to judge" {
+		t.Errorf("a store that got no turn: %s", got)
 	}
 	if _, err := json.Marshal(quiet); err != nil {
 		t.Error(err)

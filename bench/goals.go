@@ -16,6 +16,21 @@ type goal struct {
 	Verdict string `json:"verdict"`
 }
 
+// tooDegraded is the part of decisions that may have been made without Redis while
+// nothing was wrong with it: the machine, not Redis, was out of breath.
+const tooDegraded = 0.001
+
+// degraded is the largest such part.
+func (r *report) degraded() float64 {
+	worst := 0.0
+	for _, name := range []string{hot8, hot64, spread1k, spread10, batches} {
+		for _, s := range r.Samples[name][onRedis] {
+			worst = max(worst, s.Degraded)
+		}
+	}
+	return worst
+}
+
 // tooNoisy is how far the bare handler may be from itself within a round.
 const tooNoisy = 1.25
 
@@ -61,7 +76,7 @@ func goals(r *report) []goal {
 		{What: "resident memory, 10,000 dependencies", Most: 60, Unit: "MiB", Reached: one(float64(r.Process.Spread) / mib)},
 		{What: "binary", Most: 30, Unit: "MB", Reached: one(float64(r.Process.Binary) / 1e6)},
 	}
-	noisy := r.noise() > tooNoisy
+	noisy := r.noise() > tooNoisy || r.degraded() > tooDegraded
 	for i := range list {
 		list[i].judge(noisy)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -37,6 +38,9 @@ type sample struct {
 	// Commands are what clients sent to Redis for a decision: scripts, not what
 	// they call.
 	Commands float64 `json:"redis_commands_per_decision"`
+	// Degraded is the part of a decider's decisions that a local rule made because
+	// Redis did not answer in time.
+	Degraded float64 `json:"degraded"`
 }
 
 // wrkResult is the line that the script prints.
@@ -54,7 +58,7 @@ func (l *lab) measure(ctx context.Context, s *server, w load) (sample, error) {
 	if w.items > 0 {
 		peer = "batch"
 	}
-	cpu, commands := s.spent()
+	before := s.spent(ctx)
 	wrk := exec.CommandContext(ctx, "wrk", "-t1", fmt.Sprintf("-c%d", w.connections), fmt.Sprintf("-d%ds", w.seconds), "-s", l.script(), "http://"+s.address) //nolint:gosec // of addresses of its own
 	wrk.Env = append(os.Environ(), fmt.Sprintf("DEPENDENCIES=%d", max(w.dependencies, 1)), fmt.Sprintf("CALLERS=%d", max(w.callers, 1)),
 		fmt.Sprintf("ITEMS=%d", max(w.items, 1)), "PEER="+peer)
@@ -62,12 +66,12 @@ func (l *lab) measure(ctx context.Context, s *server, w load) (sample, error) {
 	if err != nil {
 		return sample{}, fmt.Errorf("wrk against %s: %w: %s", s.name, err, out)
 	}
-	cpuAfter, commandsAfter := s.spent()
+	after := s.spent(ctx)
 	result, err := readWrk(out)
 	if err != nil {
 		return sample{}, fmt.Errorf("wrk against %s: %w", s.name, err)
 	}
-	return result.sample(w, cpuAfter-cpu, commandsAfter-commands), nil
+	return result.sample(w, spent{after.cpu - before.cpu, after.commands - before.commands, after.degraded - before.degraded}), nil
 }
 
 // readWrk finds the script's line in what wrk printed.
@@ -83,28 +87,59 @@ func readWrk(out []byte) (r wrkResult, err error) {
 
 // sample turns wrk's numbers into decisions. A server that answers nothing is
 // still being waited for by every connection, which wrk does not count.
-func (r wrkResult) sample(w load, cpu time.Duration, commands float64) sample {
+func (r wrkResult) sample(w load, used spent) sample {
 	items := float64(max(w.items, 1))
 	good := r.Requests - r.Refused
 	asked := max(r.Requests+r.Broken+r.Late, float64(w.connections))
 	s := sample{P50: r.P50 / 1000, P99: r.P99 / 1000, Max: r.Max / 1000, Answered: good / asked}
 	if decisions := good * items; decisions > 0 {
 		s.PerSecond = decisions / r.Seconds
-		s.CPU = float64(cpu.Microseconds()) / decisions
-		s.Commands = commands / decisions
+		s.CPU = float64(used.cpu.Microseconds()) / decisions
+		s.Commands = used.commands / decisions
+		s.Degraded = min(used.degraded/decisions, 1)
 	}
 	return s
 }
 
-// spent is what the server and its store have used by now, and the commands that
-// the store was sent.
-func (s *server) spent() (cpu time.Duration, commands float64) {
-	cpu = s.cpu()
+// spent is what a server and its store have used, the commands that the store was
+// sent, and the decisions that were made without it.
+type spent struct {
+	cpu                time.Duration
+	commands, degraded float64
+}
+
+func (s *server) spent(ctx context.Context) spent {
+	used := spent{cpu: s.cpu()}
 	if s.store != nil {
-		cpu += s.store.cpu()
-		commands = commandsOf(s.store.address)
+		used.cpu += s.store.cpu()
+		used.commands = commandsOf(s.store.address)
+		if s.peer == "decider" {
+			used.degraded = s.degraded(ctx)
+		}
 	}
-	return cpu, commands
+	return used
+}
+
+// degraded reads of a decider's metrics how many decisions were made without the store.
+func (s *server) degraded(ctx context.Context) (sum float64) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "decider_degraded_decisions_total{"); ok {
+			_, value, _ := strings.Cut(rest, "} ")
+			n, _ := strconv.ParseFloat(value, 64)
+			sum += n
+		}
+	}
+	return sum
 }
 
 // commandsOf asks Redis how many commands it was sent. What a script calls counts

@@ -59,6 +59,9 @@ func (r *report) tell(o *options, all []scenario) error {
 	} else {
 		intro += fmt.Sprintf(" The bare handler was at most %.2f times itself within a round.", noise)
 	}
+	if part := r.degraded(); part > tooDegraded {
+		intro += fmt.Sprintf(" In one run %.1f %% of the decisions on Redis did without it, because it did not get its turn in time: too noisy as well.", 100*part)
+	}
 	return publish(o, "peers", intro, tables, r, r.picture(all))
 }
 

@@ -222,11 +222,11 @@ func (l *lab) measureProcess(ctx context.Context, o *options) (p process, err er
 
 // measurePlan runs the benchmark of Plan and takes its dearest path.
 func measurePlan(ctx context.Context) (nanos, allocs float64, err error) {
-	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkPlan$", "-benchtime", "100ms", "./internal/decide").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkPlan$", "-benchtime", "100ms", "-count", "5", "./internal/decide").CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("benchmark of Plan: %w: %s", err, out)
 	}
-	for _, b := range readBenchmarks(string(out)) {
+	for _, b := range medians(readBenchmarks(string(out))) {
 		nanos, allocs = max(nanos, b.nanos), max(allocs, b.allocs)
 	}
 	return nanos, allocs, nil
