@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -50,7 +50,11 @@ func startTracing(ctx context.Context, getenv func(string) string, log *slog.Log
 	if wants, err := wantsTraces(getenv); err != nil || !wants {
 		return tracing{}, err
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	client, err := newOTLP(getenv)
+	if err != nil {
+		return tracing{}, err
+	}
+	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return tracing{}, fmt.Errorf("exporter of traces: %w", err)
 	}

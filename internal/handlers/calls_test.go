@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -375,6 +376,24 @@ func TestDocsAskNobodyElse(t *testing.T) {
 		again.Header.Set("If-None-Match", got.header.Get("ETag"))
 		if got := c.do(again); got.status != http.StatusNotModified {
 			t.Errorf("/%s with its ETag answered %d", file, got.status)
+		}
+	}
+	unpacked := c.request(http.MethodGet, "/docs/swagger-ui.css", nil)
+	unpacked.Header.Set("Accept-Encoding", "identity")
+	plain := c.do(unpacked)
+	for wants, packed := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "gzip;q=0": false, "br": false, "": false} {
+		r := c.request(http.MethodGet, "/docs/swagger-ui.css", nil)
+		r.Header.Set("Accept-Encoding", wants)
+		got := c.do(r)
+		if got.header.Get("Content-Encoding") == "gzip" != packed || got.header.Get("ETag") == plain.header.Get("ETag") == packed {
+			t.Errorf("to who takes %q: %v", wants, got.header)
+		}
+		body := got.body
+		if packed {
+			body, _ = unpack(body)
+		}
+		if !bytes.Equal(body, plain.body) {
+			t.Errorf("to who takes %q: another file", wants)
 		}
 	}
 	if strings.Contains(page, "//") {
