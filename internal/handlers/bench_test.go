@@ -22,9 +22,9 @@ import (
 
 const benchBody = `{"dependency":"payments","method":"GET","status":503,"retry_after":"2","attempt":1,"remaining_ms":8000,"caller":"checkout"}`
 
-// BenchmarkDecideHTTP is the whole of POST /v1/decide but for the store.
+// BenchmarkDecideHTTP is the whole of POST /v1/decide, with state in memory.
 func BenchmarkDecideHTTP(b *testing.B) {
-	benchmarkHandler(b, newHandler(b, testConfig(new(fakeFleet))))
+	benchmarkHandler(b, onFleet(b, inMemory(b)(), ""))
 }
 
 // BenchmarkBareEcho decodes and encodes the same JSON with encoding/json and
