@@ -132,6 +132,7 @@ func (g *grower) replicas(n int) {
 		sum.At.P50, sum.At.P99, sum.At.Max = max(sum.At.P50, at.P50), max(sum.At.P99, at.P99), max(sum.At.Max, at.Max)
 		sum.At.CPU += at.CPU / float64(n)
 		sum.At.Commands += at.Commands / float64(n)
+		sum.At.Degraded += at.Degraded / float64(n)
 	}
 	g.steps = append(g.steps, sum)
 }
@@ -171,12 +172,12 @@ var kinds = []string{"connections", "dependencies", "dependencies, max_unknown 1
 
 func (g *grower) tables() (tables []table) {
 	for _, kind := range kinds {
-		t := table{title: "As " + kind + " grow", rows: [][]string{{kind, "who", "decisions/s", "p50", "p99", "CPU for a decision", "Redis commands for a decision", "resident memory"}}}
+		t := table{title: "As " + kind + " grow", rows: [][]string{{kind, "who", "decisions/s", "p50", "p99", "CPU for a decision", "Redis commands for a decision", "degraded", "resident memory"}}}
 		for _, who := range []string{onMemory, onRedis} {
 			for _, s := range g.of(kind, who) {
 				t.rows = append(t.rows, []string{
 					fmt.Sprint(s.Count), s.Who, fmt.Sprintf("%.0f", s.At.PerSecond), fmt.Sprintf("%.2f ms", s.At.P50), fmt.Sprintf("%.2f ms", s.At.P99),
-					fmt.Sprintf("%.1f µs", s.At.CPU), fmt.Sprintf("%.3f", s.At.Commands), fmt.Sprintf("%.0f MiB", float64(s.RSS)/(1<<20)),
+					fmt.Sprintf("%.1f µs", s.At.CPU), fmt.Sprintf("%.3f", s.At.Commands), fmt.Sprintf("%.1f %%", 100*s.At.Degraded), fmt.Sprintf("%.0f MiB", float64(s.RSS)/(1<<20)),
 				})
 			}
 		}

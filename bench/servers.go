@@ -139,8 +139,9 @@ func (l *lab) deciderUnder(ctx context.Context, name, policies string, store *se
 	}
 	args := []string{"serve", "--listen", s.address, "--log-level", "WARN"}
 	if policies != "" {
-		file := filepath.Join(l.dir, name+".yaml")
-		if err := os.WriteFile(file, []byte(policies), 0o600); err != nil {
+		// In a directory of its own: decider watches it, and logs are written in the other.
+		file := filepath.Join(l.dir, name, "policies.yaml")
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(policies), 0o600)); err != nil {
 			return nil, err
 		}
 		args = append(args, "--policies", file)
