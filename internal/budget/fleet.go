@@ -12,6 +12,7 @@ type Fleet struct {
 	// memory serves a fleet of one process, else fallback does.
 	memory   *Memory
 	fallback fallback
+	commit   *commit
 	teller   *teller
 	later    *later
 	stats    stats
@@ -51,8 +52,9 @@ func NewSharedFleet(s Shared) *Fleet {
 		h.place, h.changed = place, s.Changed
 		return h
 	})
+	f.commit = newCommit(watched{s.Store, &f.stats, servers, s.Now, s.Called}, s.Timeout)
 	f.fallback = fallback{
-		shared: newCommit(watched{s.Store, &f.stats, servers, s.Now, s.Called}, s.Timeout), local: NewMemory(s.Now),
+		shared: f.commit, local: NewMemory(s.Now),
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, servers: servers,
 	}
 	run := func(bucket string, p *decide.Policy, ops []op) { f.fallback.run(context.Background(), bucket, p, ops) }
@@ -185,6 +187,7 @@ func (f *Fleet) Close(ctx context.Context) {
 	if f.memory == nil {
 		f.teller.close(ctx)
 		f.later.close(ctx)
+		f.commit.close(ctx)
 		f.fallback.servers.close()
 	}
 }
