@@ -132,6 +132,10 @@ func (l *lab) measureAll(ctx context.Context, r *report, each scenario, servers 
 			continue
 		}
 		measured, err := l.measure(ctx, s, each.load)
+		if err != nil && ctx.Err() == nil { // one failed run must not cost all the others
+			fmt.Fprintln(os.Stderr, "once more:", err)
+			measured, err = l.measure(ctx, s, each.load)
+		}
 		if err != nil {
 			return err
 		}
