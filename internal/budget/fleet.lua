@@ -2,9 +2,10 @@
 -- breaker.go and caller.go once more, and nothing else. Names are the same.
 --
 -- KEYS[1]  the bucket, a hash; the others hold decision_ids and report_ids
--- ARGV[1]  one JSON list: the clock in ms (false for Redis TIME), the rule, then
---          the operations. One text that C decodes costs the server a third of
---          what as many arguments would.
+-- ARGV[1]  one JSON list: the clock in ms (false for Redis TIME), the rule's
+--          numbers, then for each operation its word, how many values follow,
+--          and these. One text that C decodes costs the server a third of what
+--          as many arguments would, and a list of lists half as much again.
 --
 -- Every number is an integer below 2^53, which a double holds exactly, and is
 -- written with %.0f: Lua's own text form keeps fourteen digits. Names in capitals
@@ -26,13 +27,12 @@ local format = string.format
 
 local call = cjson.decode(ARGV[1])
 
-local given = call[2]
 local rule = {
-  capacity = given[1], capacity_millis = given[2], nano_per_second = given[3], ratio = given[4],
-  caller_share = given[5], unit = given[6], budget_off = given[7], deposit_on_request = given[8],
-  breaker = given[9], failure_ratio = given[10], min_attempts = given[11], window = given[12],
-  open_for = given[13], probes = given[14], cool_down_off = given[15], longest_wait = given[16],
-  ratio_max = given[17],
+  capacity = call[2], capacity_millis = call[3], nano_per_second = call[4], ratio = call[5],
+  caller_share = call[6], unit = call[7], budget_off = call[8], deposit_on_request = call[9],
+  breaker = call[10], failure_ratio = call[11], min_attempts = call[12], window = call[13],
+  open_for = call[14], probes = call[15], cool_down_off = call[16], longest_wait = call[17],
+  ratio_max = call[18],
 }
 
 local now = call[1]
@@ -41,9 +41,15 @@ if not now then
   now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
 end
 
+local b = {} -- the bucket
+
+-- All that follows is one function. What its functions share with what is above
+-- Lua then copies; in one and the same function it looks for each of these in a
+-- list, for every function that is made, which is at every call.
+local function serve()
+
 -- ------------------------------------------------------------------ the hash
 
-local b = {}                 -- the bucket
 local callers, known = {}, 0 -- by name, and how many
 local changed = {}           -- callers to write; false: to delete
 local words = {}             -- of the override, as they were read
@@ -434,10 +440,20 @@ local function spend(t, name, cost, plain)
   return NO_TOKENS, -1, full
 end
 
+local said, said_full, said_cool_down, said_again, said_state, said_quiet, said_slot -- by the last answer, but for its tokens
+
 -- an answer: verdict, asked, tokens, capacity, cool-down, ask again (-1: none),
--- breaker, report outcomes, slot; kept with an id also own, delay, server delay, cost
-local function answer(verdict, cool_down, again, full, slot, s, quiet)
-  return format('%d,%d,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f', verdict, full and 1 or 0, full and b.tokens or 0, full or 0,
+-- breaker, report outcomes, slot; kept with an id also own, delay, server delay,
+-- cost. One that says nothing new but the tokens is that number: to write a
+-- number as text costs as much as to decide.
+local function answer(verdict, cool_down, again, full, slot, s, quiet, whole)
+  local tokens = full and b.tokens or 0
+  if not whole and said == verdict and said_full == full and said_cool_down == cool_down and said_again == again
+     and said_state == s and said_quiet == quiet and said_slot == slot then
+    return tokens
+  end
+  said, said_full, said_cool_down, said_again, said_state, said_quiet, said_slot = verdict, full, cool_down, again, s, quiet, slot
+  return format('%d,%d,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f', verdict, full and 1 or 0, tokens, full or 0,
                 cool_down, again, s, quiet, slot)
 end
 
@@ -468,8 +484,7 @@ local dirty = false
 local last = 0 -- the bucket's time at the last operation
 
 -- run_ask answers an id as it was answered before
-local function run_ask(o)
-  local _, name, count, firsts, for_caller, server_delay, cost, fit, plain, gap, furthest, dry_run, key, own, delay = unpack(o)
+local function run_ask(name, count, firsts, for_caller, server_delay, cost, fit, plain, gap, furthest, dry_run, key, own, delay)
   if key then
     local before = redis.call('GET', KEYS[key])
     if before then return before end
@@ -482,25 +497,23 @@ local function run_ask(o)
   local quiet = not rule.budget_off and not rule.deposit_on_request and t - b.reported >= QUIET and 1 or 0
   local verdict, cool_down, again, full, slot = ask(t, s, name, cost, fit, plain, gap or 0, furthest)
   slot = slot or 0
-  local said = answer(verdict, cool_down, again, full, slot, s, quiet)
-  if dry_run then return said end
+  local text = answer(verdict, cool_down, again, full, slot, s, quiet, key)
+  if dry_run then return text end
   dirty = true
   if key and verdict == GRANTED then
-    local kept = format('%s,%.0f,%.0f,%.0f,%.0f', said, max(own, slot), max(delay, slot), server_delay, full and cost or 0)
+    local kept = format('%s,%.0f,%.0f,%.0f,%.0f', text, max(own, slot), max(delay, slot), server_delay, full and cost or 0)
     redis.call('SET', KEYS[key], kept, 'PX', IDS_LIVE)
   end
-  return said
+  return text
 end
 
-local function run_tell(o)
-  local _, name, count, firsts, for_caller, server_delay = unpack(o)
+local function run_tell(name, count, firsts, for_caller, server_delay)
   last, dirty = touch(), true
   failed(last, name, count, firsts, for_caller, server_delay)
   return ''
 end
 
-local function run_report(o)
-  local _, name, first_tries, retries, finals, key = unpack(o)
+local function run_report(name, first_tries, retries, finals, key)
   if key and not redis.call('SET', KEYS[key], '1', 'PX', REPORTS_LIVE, 'NX') then return '' end
   last, dirty = touch(), true
   b.reported = last
@@ -518,17 +531,16 @@ local function run_report(o)
 end
 
 -- a state: asked, tokens, capacity, cost, cool-down, breaker, override, expires in, since; author; words
-local function run_look(o)
+local function run_look(name)
   last = touch()
   local asked = rule.budget_off and 0 or 1
   local expires_in = b.override ~= NONE and b.override_until - last or 0
   local s = format('%d,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f', asked, asked * b.tokens, asked * capacity(), asked * rule.unit,
-                   cool_down_left(last, o[2]), state(last), b.override, expires_in, b.override_since)
+                   cool_down_left(last, name), state(last), b.override, expires_in, b.override_since)
   return { s, b.override_author, b.override_words }
 end
 
-local function run_override(o)
-  local _, mode, lasts, author, why = unpack(o)
+local function run_override(mode, lasts, author, why)
   last, dirty = touch(), true
   clear_override()
   if mode ~= NONE then
@@ -554,10 +566,15 @@ local function ttl(t)
 end
 
 load()
-local answers = {}
-for i = 3, #call do
-  local o = call[i]
-  answers[#answers + 1] = run[o[1]](o)
+local answers, at, behind = {}, 19, #call + 1
+while at < behind do
+  local first = at + 2
+  at = first + call[at + 1]
+  answers[#answers + 1] = run[call[first - 2]](unpack(call, first, at - 1))
 end
 if dirty then save(ttl(last)) end
 return answers
+
+end
+
+return serve()

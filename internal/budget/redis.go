@@ -82,7 +82,7 @@ func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	for i := range ops {
 		c.add(p, &ops[i])
 	}
-	c.text = append(c.text, ']')
+	c.text[len(c.text)-1] = ']' // in place of the last comma
 	replies, err := r.eval(ctx, c)
 	if err != nil {
 		return err
@@ -90,9 +90,14 @@ func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	if len(replies) != len(ops) {
 		return fmt.Errorf("%d answers to %d operations", len(replies), len(ops))
 	}
+	var last *decide.Answer
 	for i := range ops {
-		if err := ops[i].read(replies[i]); err != nil {
+		o := &ops[i]
+		if err := o.read(replies[i], last); err != nil {
 			return err
+		}
+		if o.ask != nil && !o.answer.Replayed {
+			last = &o.answer
 		}
 	}
 	return nil
@@ -176,70 +181,89 @@ func (c *call) rule(p *decide.Policy, now func() time.Time) {
 	} else {
 		c.text = strconv.AppendInt(c.text, now().UnixMilli(), 10)
 	}
-	c.text = append(c.text, ",["...)
+	c.text = append(c.text, ',')
 	r, k := &p.Budget, &p.Breaker
 	c.numbers(r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain])
 	c.flags(r.Off, r.DepositOnRequest, k.Mode != decide.BreakerModeOff)
 	c.numbers(k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes)
 	c.flags(p.CoolDown == decide.CoolDownOff)
 	c.numbers(p.RetryAfter.Max, r.RatioMax)
-	c.end()
 }
 
-// add adds an operation, a list of its word and what the script wants to know.
+// add adds an operation: its word, how many values follow, and these.
 func (c *call) add(p *decide.Policy, o *op) {
 	switch {
 	case o.ask != nil:
-		c.failures(`,["ask",`, &o.ask.failures)
 		c.ask(p, o.ask)
 	case o.tell != nil:
-		c.failures(`,["tell",`, o.tell)
+		c.word("tell", 5)
+		c.failures(o.tell)
 	case o.report != nil:
-		c.text = append(c.text, `,["report",`...)
-		c.words(o.report.caller)
-		c.numbers(o.report.firstTries, o.report.retries, o.report.finals)
-		if o.report.id != "" {
-			c.key("report:", reportKey(o.report.caller, o.report.id))
-		}
+		c.report(o.report)
 	case o.look != nil:
-		c.text = append(c.text, `,["look",`...)
+		c.word("look", 1)
 		c.words(o.look.caller)
 	case o.override != nil:
 		v := o.override
-		c.text = append(c.text, `,["override",`...)
+		c.word("override", 4)
 		c.numbers(int64(v.mode), v.until)
 		c.words(v.author, v.words)
 	}
-	c.end()
 }
 
-// ask adds what a question has beyond the failure: its price, its bound, what it
-// may pay with and must wait for, and, where it has an id, what is kept with that.
+func (c *call) word(word string, values int64) {
+	c.text = append(append(append(c.text, '"'), word...), `",`...)
+	c.numbers(values)
+}
+
+// ask adds a question: the failure, its price, its bound, what it may pay with
+// and must wait for, and, where it has an id, what is kept with that. What ends
+// the list and says nothing is left out.
 func (c *call) ask(p *decide.Policy, q *question) {
+	gap, pace := int64(0), &p.Backoff[q.kind]
+	if pace.Strategy == decide.Paced {
+		gap = pace.Gap
+	}
+	values := int64(8)
+	switch {
+	case q.id != "":
+		values = 14
+	case q.dryRun, gap > 0:
+		values = 11
+	}
+	c.word("ask", values)
+	c.failures(&q.failures)
 	c.numbers(q.cost)
 	if q.fit.Present {
 		c.numbers(q.fit.Value)
 	} else {
 		c.flags(false)
 	}
-	gap, pace := int64(0), &p.Backoff[q.kind]
-	if pace.Strategy == decide.Paced {
-		gap = pace.Gap
-	}
 	c.flags(q.kind == decide.Plain)
-	if gap == 0 && !q.dryRun && q.id == "" {
-		return // what is not said is none of the script's business
+	if values > 8 {
+		c.numbers(gap, pace.Cap)
+		c.flags(q.dryRun)
 	}
-	c.numbers(gap, pace.Cap)
-	c.flags(q.dryRun)
 	if q.id != "" {
 		c.key("id:", q.id)
 		c.numbers(q.own, q.delay)
 	}
 }
 
-func (c *call) failures(begin string, f *failures) {
-	c.text = append(c.text, begin...)
+func (c *call) report(r *report) {
+	values := int64(4)
+	if r.id != "" {
+		values = 5
+	}
+	c.word("report", values)
+	c.words(r.caller)
+	c.numbers(r.firstTries, r.retries, r.finals)
+	if r.id != "" {
+		c.key("report:", reportKey(r.caller, r.id))
+	}
+}
+
+func (c *call) failures(f *failures) {
 	c.words(f.caller)
 	c.numbers(f.count, f.firsts)
 	c.flags(f.forCaller)
@@ -271,16 +295,22 @@ func (c *call) words(list ...string) {
 	}
 }
 
-// end ends a list, whose last element left a comma.
-func (c *call) end() { c.text[len(c.text)-1] = ']' }
-
-// read fills what the operation was answered.
-func (o *op) read(reply any) error {
+// read fills what the operation was answered. last is what the question before
+// it was answered in the same call, nil for the first: an answer that differs
+// from it by its tokens alone is that number.
+func (o *op) read(reply any, last *decide.Answer) error {
 	r := reader{ok: true}
 	switch {
 	case o.ask != nil:
-		r.left, r.ok = reply.(string)
-		o.answer = r.answer(o.ask.cost)
+		if tokens, isNumber := reply.(int64); isNumber && last != nil {
+			o.answer, o.answer.Budget.Tokens = *last, tokens
+		} else {
+			r.left, r.ok = reply.(string)
+			o.answer = r.answer()
+		}
+		if o.answer.Budget.Asked && !o.answer.Replayed {
+			o.answer.Budget.Cost = o.ask.cost
+		}
 	case o.look != nil:
 		o.state = r.state(reply)
 	}
@@ -319,7 +349,7 @@ func (r *reader) upTo(last uint8) uint8 {
 	return uint8(n)
 }
 
-func (r *reader) answer(cost decide.Micro) (a decide.Answer) {
+func (r *reader) answer() (a decide.Answer) {
 	a.Verdict = decide.Verdict(r.upTo(uint8(decide.Unavailable)))
 	a.Budget = r.bucket()
 	a.CoolDown = r.int()
@@ -328,9 +358,6 @@ func (r *reader) answer(cost decide.Micro) (a decide.Answer) {
 	}
 	a.Breaker = decide.BreakerState(r.upTo(uint8(decide.BreakerHalfOpen)))
 	a.ReportOutcomes, a.Slot = r.int() == 1, r.int()
-	if a.Budget.Asked {
-		a.Budget.Cost = cost
-	}
 	if a.Replayed = r.left != ""; a.Replayed {
 		a.Own, a.Delay, a.ReplayedServerDelay, a.Budget.Cost = r.int(), r.int(), r.int(), r.int()
 	}

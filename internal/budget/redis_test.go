@@ -396,11 +396,11 @@ func TestForeignAnswers(t *testing.T) {
 		"too long": "0,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "a verdict that is none": "9,1,1,1,1,1,1,1,1,1,1,1,1,1", "a breaker that is none": "0,1,1,1,1,1,1,7,1,1,1,1,1,1",
 	} {
 		o := op{ask: &question{}}
-		if err := o.read(reply); err == nil {
+		if err := o.read(reply, nil); err == nil {
 			t.Errorf("%s: read as %s", name, said(o.answer))
 		}
 		o = op{look: &look{}}
-		if err := o.read(reply); err == nil {
+		if err := o.read(reply, nil); err == nil {
 			t.Errorf("%s: read as %s", name, shown(o.state))
 		}
 	}
