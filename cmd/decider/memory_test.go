@@ -65,3 +65,16 @@ func TestHeedMemory(t *testing.T) {
 		t.Errorf("%d, set %d", got, debug.SetMemoryLimit(-1))
 	}
 }
+
+// So does what they say of collections.
+func TestCollectSeldom(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	for value, want := range map[string]int{"50": 100, "off": 100, "": gcPercent} {
+		debug.SetGCPercent(100)
+		collectSeldom(func(name string) string { return map[string]string{"GOGC": value}[name] })
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("GOGC=%q: %d, want %d", value, got, want)
+		}
+	}
+}

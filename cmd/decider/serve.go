@@ -88,6 +88,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err := a.openDecisions(ctx, c.DecisionLog, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	collectSeldom(os.Getenv)
 	log.Info("decider answers", "address", guard.scheme()+"://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store(), "memory_limit", heedMemory("", os.Getenv))
 	policies.LogWarnings(log)
 	go policies.Watch(ctx, hangups(ctx), log)
