@@ -27,13 +27,21 @@ local format = string.format
 
 local call = cjson.decode(ARGV[1])
 
-local rule = {
-  capacity = call[2], capacity_millis = call[3], nano_per_second = call[4], ratio = call[5],
-  caller_share = call[6], unit = call[7], budget_off = call[8], deposit_on_request = call[9],
-  breaker = call[10], failure_ratio = call[11], min_attempts = call[12], window = call[13],
-  open_for = call[14], probes = call[15], cool_down_off = call[16], longest_wait = call[17],
-  ratio_max = call[18],
-}
+-- A list is read where it stands: to give each of its numbers a name in a table
+-- would cost a tenth of all. Of the call they are the rule's, and where the
+-- operations begin,
+local CAPACITY, CAPACITY_MILLIS, NANO_PER_SECOND, RATIO, CALLER_SHARE, UNIT = 2, 3, 4, 5, 6, 7
+local BUDGET_OFF, DEPOSIT_ON_REQUEST, BREAKER, FAILURE_RATIO, MIN_ATTEMPTS = 8, 9, 10, 11, 12
+local WINDOW_LENGTH, OPEN_FOR, PROBES, COOL_DOWN_OFF, LONGEST_WAIT, RATIO_MAX = 13, 14, 15, 16, 17, 18
+local OPERATIONS = 19
+
+-- and of the bucket what is kept in one field, then what is not.
+local AT, REST, FLOW, FLOW_AT, REPORTED, COOL_DOWN, OPEN_UNTIL, PROBED = 1, 2, 3, 4, 5, 6, 7, 8
+local OVERRIDE, OVERRIDE_UNTIL, OVERRIDE_SINCE, WON, LOST, EXTRA, SLOT, SLOT_US = 9, 10, 11, 12, 13, 14, 15, 16
+local WINDOW, LEASES = 17, 18
+local TOKENS, OVERRIDE_AUTHOR, OVERRIDE_WORDS = 19, 20, 21
+
+local rule = call
 
 local now = call[1]
 if not now then
@@ -41,7 +49,7 @@ if not now then
   now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
 end
 
-local b = {} -- the bucket
+local b -- the bucket; nil: there is none yet
 
 -- All that follows is one function. What its functions share with what is above
 -- Lua then copies; in one and the same function it looks for each of these in a
@@ -66,11 +74,7 @@ local function load()
   for i = 1, #flat, 2 do
     local name, value = flat[i], flat[i + 1]
     if name == 'numbers' then
-      local n = cjson.decode(value)
-      b = { exists = true, at = n[1], rest = n[2], flow = n[3], flow_at = n[4], reported = n[5],
-            cool_down = n[6], open_until = n[7], probed = n[8] == 1, override = n[9], override_until = n[10],
-            override_since = n[11], won = n[12], lost = n[13], extra = n[14], slot = n[15], slot_us = n[16],
-            window = n[17], leases = n[18] }
+      b = cjson.decode(value)
     elseif name == 'tokens' then
       tokens = tonumber(value)
     elseif string.sub(name, 1, 7) == 'caller:' then
@@ -81,21 +85,20 @@ local function load()
       words[name] = value
     end
   end
-  b.tokens = tokens
-  b.override_author, b.override_words = words.author or '', words.words or ''
+  if not b then return end
+  b[TOKENS], b[OVERRIDE_AUTHOR], b[OVERRIDE_WORDS] = tokens, words.author or '', words.words or ''
 end
 
 local function save(ttl)
   local slots, leases = {}, {}
-  for i, s in ipairs(b.window) do slots[i] = format('[%.0f,%.0f,%.0f]', s[START], s[FAILURES], s[SUCCESSES]) end
-  for i, l in ipairs(b.leases) do leases[i] = format('%.0f', l) end
-  local numbers = format('[%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%d,[%s],[%s]]',
-    b.at, b.rest, b.flow, b.flow_at, b.reported, b.cool_down, b.open_until, b.probed and 1 or 0, b.override,
-    b.override_until, b.override_since, b.won, b.lost, b.extra, b.slot, b.slot_us, table.concat(slots, ','), table.concat(leases, ','))
-  local args = { 'tokens', format('%.0f', b.tokens), 'numbers', numbers }
+  for i, s in ipairs(b[WINDOW]) do slots[i] = format('[%.0f,%.0f,%.0f]', s[START], s[FAILURES], s[SUCCESSES]) end
+  for i, l in ipairs(b[LEASES]) do leases[i] = format('%.0f', l) end
+  local numbers = format('[%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,[', unpack(b, 1, SLOT_US))
+    .. table.concat(slots, ',') .. '],[' .. table.concat(leases, ',') .. ']]'
+  local args = { 'tokens', format('%.0f', b[TOKENS]), 'numbers', numbers }
   local gone = {}
-  if b.override ~= NONE then
-    args[5], args[6], args[7], args[8] = 'author', b.override_author, 'words', b.override_words
+  if b[OVERRIDE] ~= NONE then
+    args[5], args[6], args[7], args[8] = 'author', b[OVERRIDE_AUTHOR], 'words', b[OVERRIDE_WORDS]
   elseif words.author then
     gone[1], gone[2] = 'author', 'words'
   end
@@ -115,24 +118,24 @@ end
 -- ----------------------------------------------------------------- bucket.go
 
 local function capacity()
-  if rule.capacity_millis == 0 then return rule.capacity end
-  local rate, grown = floor(b.flow / 10), MAX_CAPACITY
-  if rate <= floor(MAX_CAPACITY * 1000 / rule.capacity_millis) then
-    grown = min(grown, floor(rate * rule.capacity_millis / 1000))
+  if rule[CAPACITY_MILLIS] == 0 then return rule[CAPACITY] end
+  local rate, grown = floor(b[FLOW] / 10), MAX_CAPACITY
+  if rate <= floor(MAX_CAPACITY * 1000 / rule[CAPACITY_MILLIS]) then
+    grown = min(grown, floor(rate * rule[CAPACITY_MILLIS] / 1000))
   end
-  return max(rule.capacity, grown)
+  return max(rule[CAPACITY], grown)
 end
 
 local function shift(ms)
-  b.at = b.at + ms
-  b.flow_at = floor(b.at / 1000)
-  b.reported = b.reported + ms
-  b.cool_down = b.cool_down + ms
-  b.override_until = b.override_until + ms
-  b.slot = b.slot + ms
-  for _, s in ipairs(b.window) do s[START] = s[START] + ms end
-  for i, l in ipairs(b.leases) do b.leases[i] = l + ms end
-  if b.open_until ~= 0 then b.open_until = max(b.open_until + ms, 1) end
+  b[AT] = b[AT] + ms
+  b[FLOW_AT] = floor(b[AT] / 1000)
+  b[REPORTED] = b[REPORTED] + ms
+  b[COOL_DOWN] = b[COOL_DOWN] + ms
+  b[OVERRIDE_UNTIL] = b[OVERRIDE_UNTIL] + ms
+  b[SLOT] = b[SLOT] + ms
+  for _, s in ipairs(b[WINDOW]) do s[START] = s[START] + ms end
+  for i, l in ipairs(b[LEASES]) do b[LEASES][i] = l + ms end
+  if b[OPEN_UNTIL] ~= 0 then b[OPEN_UNTIL] = max(b[OPEN_UNTIL] + ms, 1) end
   for name, c in pairs(callers) do
     c.cool_down, c.seen = c.cool_down + ms, c.seen + ms
     changed[name] = c
@@ -142,113 +145,111 @@ end
 local function faded(v) return v - floor((v + 9) / 10) end
 
 local function fade(second)
-  local n = second - b.flow_at
-  while n > 0 and (b.flow > 0 or b.won > 0 or b.lost > 0) do
-    b.flow, b.won, b.lost = faded(b.flow), faded(b.won), faded(b.lost)
+  local n = second - b[FLOW_AT]
+  while n > 0 and (b[FLOW] > 0 or b[WON] > 0 or b[LOST] > 0) do
+    b[FLOW], b[WON], b[LOST] = faded(b[FLOW]), faded(b[WON]), faded(b[LOST])
     n = n - 1
   end
-  b.flow_at = max(b.flow_at, second)
+  b[FLOW_AT] = max(b[FLOW_AT], second)
 end
 
 local function time_to_full(missing)
-  if rule.nano_per_second == 0 then return 0 end
-  local micro = floor(rule.nano_per_second / 1000)
+  if rule[NANO_PER_SECOND] == 0 then return 0 end
+  local micro = floor(rule[NANO_PER_SECOND] / 1000)
   if micro == 0 then return LONGEST_TTL end
   return floor(missing * 1000 / micro) + 1
 end
 
 local function credit(t)
-  local missing, elapsed = capacity() - b.tokens, t - b.at
-  b.at = t
+  local missing, elapsed = capacity() - b[TOKENS], t - b[AT]
+  b[AT] = t
   if missing <= 0 then
-    b.tokens, b.rest = b.tokens + missing, 0
+    b[TOKENS], b[REST] = b[TOKENS] + missing, 0
     return
   end
   elapsed = min(elapsed, LONGEST_TTL, time_to_full(missing))
-  local micro, nano = floor(rule.nano_per_second / 1000), rule.nano_per_second % 1000
+  local micro, nano = floor(rule[NANO_PER_SECOND] / 1000), rule[NANO_PER_SECOND] % 1000
   local whole = elapsed * micro
-  local parts = whole % 1000 * 1000 + elapsed * nano + b.rest
+  local parts = whole % 1000 * 1000 + elapsed * nano + b[REST]
   local gain = floor(whole / 1000) + floor(parts / 1000000)
-  b.rest = parts % 1000000
-  if gain >= missing then gain, b.rest = missing, 0 end
-  b.tokens = b.tokens + gain
+  b[REST] = parts % 1000000
+  if gain >= missing then gain, b[REST] = missing, 0 end
+  b[TOKENS] = b[TOKENS] + gain
 end
 
 -- ------------------------------------------------------- yield.go and pace.go
 
 local function yield_share()
-  local total = b.won + b.lost
+  local total = b[WON] + b[LOST]
   if total < FEW_RETRIES then return 0 end
-  return min(max((floor(b.won * 1000 / total) - POOR_YIELD) * 5, 0), 1000)
+  return min(max((floor(b[WON] * 1000 / total) - POOR_YIELD) * 5, 0), 1000)
 end
 
 local function extra_capacity()
-  if rule.ratio_max <= rule.ratio then return 0 end
+  if rule[RATIO_MAX] <= rule[RATIO] then return 0 end
   local times = MAX_EXTRA
-  if rule.ratio > 0 then times = min(max(floor((rule.ratio_max - rule.ratio) / rule.ratio), 1), MAX_EXTRA) end
+  if rule[RATIO] > 0 then times = min(max(floor((rule[RATIO_MAX] - rule[RATIO]) / rule[RATIO]), 1), MAX_EXTRA) end
   return floor(capacity() * (times * yield_share()) / 1000)
 end
 
 local function deposit_extra(calls)
-  if rule.ratio_max <= rule.ratio then return end
-  local gain = min(calls * floor((rule.ratio_max - rule.ratio) * yield_share() / 1000), MAX_FLOW)
-  b.extra = min(b.extra + gain, extra_capacity())
+  if rule[RATIO_MAX] <= rule[RATIO] then return end
+  local gain = min(calls * floor((rule[RATIO_MAX] - rule[RATIO]) * yield_share() / 1000), MAX_FLOW)
+  b[EXTRA] = min(b[EXTRA] + gain, extra_capacity())
 end
 
 local function spend_extra(cost, plain)
-  if not plain or rule.ratio_max == 0 or b.extra < cost then return false end
-  b.extra = b.extra - cost
+  if not plain or rule[RATIO_MAX] == 0 or b[EXTRA] < cost then return false end
+  b[EXTRA] = b[EXTRA] - cost
   return true
 end
 
 -- slot_wait is in how many ms the next slot of a paced fleet begins
 local function slot_wait(t)
-  return max(b.slot - t + (b.slot_us > 0 and 1 or 0), 0)
+  return max(b[SLOT] - t + (b[SLOT_US] > 0 and 1 or 0), 0)
 end
 
 local function take_slot(t, wait, gap)
-  if wait == 0 then b.slot, b.slot_us = t, 0 end
-  local us = b.slot_us + gap
-  b.slot, b.slot_us = b.slot + floor(us / 1000), us % 1000
+  if wait == 0 then b[SLOT], b[SLOT_US] = t, 0 end
+  local us = b[SLOT_US] + gap
+  b[SLOT], b[SLOT_US] = b[SLOT] + floor(us / 1000), us % 1000
 end
 
 -- ------------------------------------------------------------ bucket.go again
 
 local function clear_override()
-  b.override, b.override_until, b.override_since, b.override_author, b.override_words = NONE, 0, 0, '', ''
+  b[OVERRIDE], b[OVERRIDE_UNTIL], b[OVERRIDE_SINCE], b[OVERRIDE_AUTHOR], b[OVERRIDE_WORDS] = NONE, 0, 0, '', ''
 end
 
 local touched -- the bucket's time, once it was brought there: for what follows in this call no time passes
 
 local function touch()
   if not touched then
-    if not b.exists then
-      b = { exists = true, at = now, rest = 0, tokens = rule.capacity, flow = 0, flow_at = floor(now / 1000), reported = now,
-            cool_down = 0, open_until = 0, probed = false, window = {}, leases = {}, won = 0, lost = 0, extra = 0, slot = 0, slot_us = 0 }
-      clear_override()
-    elseif now < b.at - FAIL_OVER then
-      shift(now - b.at)
+    if not b then
+      b = { now, 0, 0, floor(now / 1000), now, 0, 0, 0, NONE, 0, 0, 0, 0, 0, 0, 0, {}, {}, rule[CAPACITY], '', '' }
+    elseif now < b[AT] - FAIL_OVER then
+      shift(now - b[AT])
     end
-    touched = max(now, b.at)
+    touched = max(now, b[AT])
     fade(floor(touched / 1000))
     credit(touched)
   end
-  if b.extra > 0 then b.extra = min(b.extra, extra_capacity()) end
-  if b.override ~= NONE and b.override_until <= touched then clear_override() end
+  if b[EXTRA] > 0 then b[EXTRA] = min(b[EXTRA], extra_capacity()) end
+  if b[OVERRIDE] ~= NONE and b[OVERRIDE_UNTIL] <= touched then clear_override() end
   return touched
 end
 
 local function deposit(calls)
-  local gain = min(calls * rule.ratio, MAX_FLOW)
-  b.flow = min(b.flow + gain, MAX_FLOW)
-  b.tokens = b.tokens + gain
+  local gain = min(calls * rule[RATIO], MAX_FLOW)
+  b[FLOW] = min(b[FLOW] + gain, MAX_FLOW)
+  b[TOKENS] = b[TOKENS] + gain
   local full = capacity()
-  if b.tokens >= full then b.tokens, b.rest = full, 0 end
+  if b[TOKENS] >= full then b[TOKENS], b[REST] = full, 0 end
   deposit_extra(calls)
 end
 
 local function time_for(missing)
-  local nano = rule.nano_per_second
+  local nano = rule[NANO_PER_SECOND]
   if nano >= 1000000000000 then
     local micro = floor(nano / 1000)
     return min(floor((missing * 1000 + micro - 1) / micro), MAX_MILLIS)
@@ -280,7 +281,7 @@ local function caller(t, name)
   end
   local c = callers[name]
   if not c then
-    c = { share = rule.unit, cool_down = 0 }
+    c = { share = rule[UNIT], cool_down = 0 }
     callers[name], known = c, known + 1
   end
   c.seen, changed[name] = t, c
@@ -288,30 +289,30 @@ local function caller(t, name)
 end
 
 local function earn(t, name, calls)
-  if rule.caller_share == 0 then return end
+  if rule[CALLER_SHARE] == 0 then return end
   local c = caller(t, name)
-  c.share = min(c.share + calls * rule.caller_share, 2 * rule.unit)
+  c.share = min(c.share + calls * rule[CALLER_SHARE], 2 * rule[UNIT])
 end
 
 -- ---------------------------------------------------------------- breaker.go
 
 local function state(t)
-  if not rule.breaker then return OFF end
-  if b.open_until == 0 then return CLOSED end
-  if t < b.open_until then return OPEN end
+  if not rule[BREAKER] then return OFF end
+  if b[OPEN_UNTIL] == 0 then return CLOSED end
+  if t < b[OPEN_UNTIL] then return OPEN end
   return HALF_OPEN
 end
 
 local function end_leases(t)
-  while b.leases[1] and b.leases[1] <= t do table.remove(b.leases, 1) end
+  while b[LEASES][1] and b[LEASES][1] <= t do table.remove(b[LEASES], 1) end
 end
 
 local function wait(t)
   local s = state(t)
-  if s == OPEN then return b.open_until - t end
+  if s == OPEN then return b[OPEN_UNTIL] - t end
   if s == HALF_OPEN then
     end_leases(t)
-    if #b.leases >= rule.probes then return b.leases[1] - t end
+    if #b[LEASES] >= rule[PROBES] then return b[LEASES][1] - t end
   end
   return 0
 end
@@ -319,12 +320,12 @@ end
 local function has_probe(t)
   if state(t) ~= HALF_OPEN then return false end
   end_leases(t)
-  return #b.leases < rule.probes
+  return #b[LEASES] < rule[PROBES]
 end
 
 local function sum()
   local failures, total = 0, 0
-  for _, s in ipairs(b.window) do
+  for _, s in ipairs(b[WINDOW]) do
     failures = failures + s[FAILURES]
     total = total + s[FAILURES] + s[SUCCESSES]
   end
@@ -332,40 +333,40 @@ local function sum()
 end
 
 local function count(t, failures, successes)
-  local width = max(floor(rule.window / 10), 1)
+  local width = max(floor(rule[WINDOW_LENGTH] / 10), 1)
   local start = t - t % width
-  local n = #b.window
-  if n == 0 or b.window[n][START] < start then
+  local n = #b[WINDOW]
+  if n == 0 or b[WINDOW][n][START] < start then
     n = n + 1
-    b.window[n] = { start, 0, 0 }
+    b[WINDOW][n] = { start, 0, 0 }
   end
-  local last = b.window[n]
+  local last = b[WINDOW][n]
   last[FAILURES] = min(last[FAILURES] + failures, MAX_SLOT_COUNT)
   last[SUCCESSES] = min(last[SUCCESSES] + successes, MAX_SLOT_COUNT)
-  while #b.window > 1 do
+  while #b[WINDOW] > 1 do
     local _, total = sum()
-    local oldest, second = b.window[1], b.window[2]
-    local outside = oldest[START] <= start - rule.window
-    if not (outside and total - oldest[FAILURES] - oldest[SUCCESSES] >= rule.min_attempts) then
-      if #b.window <= MAX_SLOTS then return end
+    local oldest, second = b[WINDOW][1], b[WINDOW][2]
+    local outside = oldest[START] <= start - rule[WINDOW_LENGTH]
+    if not (outside and total - oldest[FAILURES] - oldest[SUCCESSES] >= rule[MIN_ATTEMPTS]) then
+      if #b[WINDOW] <= MAX_SLOTS then return end
       second[FAILURES] = min(second[FAILURES] + oldest[FAILURES], MAX_SLOT_COUNT)
       second[SUCCESSES] = min(second[SUCCESSES] + oldest[SUCCESSES], MAX_SLOT_COUNT)
     end
-    table.remove(b.window, 1)
+    table.remove(b[WINDOW], 1)
   end
 end
 
 local function set_breaker(open_until)
-  b.window, b.leases, b.probed, b.open_until = {}, {}, false, open_until
+  b[WINDOW], b[LEASES], b[PROBED], b[OPEN_UNTIL] = {}, {}, 0, open_until
 end
 
 local function judge(t)
   local failures, total = sum()
-  if b.open_until ~= 0 and failures == 0 and total >= min(rule.min_attempts, FEW_SUCCESSES) then return set_breaker(0) end
-  if total < rule.min_attempts then return end
-  if failures * 1000000 >= rule.failure_ratio * total then
-    set_breaker(t + rule.open_for)
-  elseif b.open_until ~= 0 then
+  if b[OPEN_UNTIL] ~= 0 and failures == 0 and total >= min(rule[MIN_ATTEMPTS], FEW_SUCCESSES) then return set_breaker(0) end
+  if total < rule[MIN_ATTEMPTS] then return end
+  if failures * 1000000 >= rule[FAILURE_RATIO] * total then
+    set_breaker(t + rule[OPEN_FOR])
+  elseif b[OPEN_UNTIL] ~= 0 then
     set_breaker(0)
   end
 end
@@ -375,7 +376,7 @@ local function fail(t, n)
   local s = state(t)
   if s == HALF_OPEN then
     end_leases(t)
-    if #b.leases > 0 then return set_breaker(b.leases[#b.leases]) end
+    if #b[LEASES] > 0 then return set_breaker(b[LEASES][#b[LEASES]]) end
   end
   if s == CLOSED or s == HALF_OPEN then
     count(t, n, 0)
@@ -389,7 +390,7 @@ local function succeed(t, n)
   if s == CLOSED then
     count(t, 0, n)
   elseif s == HALF_OPEN then
-    if b.probed then return set_breaker(0) end
+    if b[PROBED] == 1 then return set_breaker(0) end
     count(t, 0, n)
     judge(t)
   end
@@ -398,14 +399,14 @@ end
 -- ------------------------------------------------------------ the operations
 
 local function record(t, name, n, firsts, for_caller, server_delay)
-  if rule.ratio_max > 0 then b.lost = min(b.lost + 1000 * (n - firsts), MAX_YIELD) end
-  if rule.deposit_on_request and firsts > 0 then
+  if rule[RATIO_MAX] > 0 then b[LOST] = min(b[LOST] + 1000 * (n - firsts), MAX_YIELD) end
+  if rule[DEPOSIT_ON_REQUEST] and firsts > 0 then
     deposit(firsts)
     earn(t, name, firsts)
   end
-  if server_delay <= 0 or rule.cool_down_off then return end
+  if server_delay <= 0 or rule[COOL_DOWN_OFF] then return end
   if not for_caller then
-    b.cool_down = max(b.cool_down, t + server_delay)
+    b[COOL_DOWN] = max(b[COOL_DOWN], t + server_delay)
     return
   end
   local c = caller(t, name)
@@ -418,25 +419,25 @@ local function failed(t, name, n, firsts, for_caller, server_delay)
 end
 
 local function cool_down_left(t, name)
-  if rule.cool_down_off then return 0 end
+  if rule[COOL_DOWN_OFF] then return 0 end
   local c = callers[name] or callers[THE_REST]
-  local till = max(b.cool_down, c and c.cool_down or 0)
-  return min(max(till - t, 0), rule.longest_wait)
+  local till = max(b[COOL_DOWN], c and c.cool_down or 0)
+  return min(max(till - t, 0), rule[LONGEST_WAIT])
 end
 
 -- spend takes the cost; what it returns is the verdict and when to ask again
 local function spend(t, name, cost, plain)
   local full, needed = capacity(), cost
   if spend_extra(cost, plain) then return GRANTED, -1, full end
-  local c = rule.caller_share > 0 and caller(t, name)
+  local c = rule[CALLER_SHARE] > 0 and caller(t, name)
   local own = not c or c.share >= cost
   if not own then needed = max(needed, floor(full / 2) + 1) end
-  if b.tokens >= needed then
-    b.tokens = b.tokens - cost
+  if b[TOKENS] >= needed then
+    b[TOKENS] = b[TOKENS] - cost
     if c and own then c.share = c.share - cost end
     return GRANTED, -1, full
   end
-  if rule.nano_per_second > 0 and needed <= full then return NO_TOKENS, time_for(needed - b.tokens), full end
+  if rule[NANO_PER_SECOND] > 0 and needed <= full then return NO_TOKENS, time_for(needed - b[TOKENS]), full end
   return NO_TOKENS, -1, full
 end
 
@@ -447,7 +448,7 @@ local said, said_full, said_cool_down, said_again, said_state, said_quiet, said_
 -- cost. One that says nothing new but the tokens is that number: to write a
 -- number as text costs as much as to decide.
 local function answer(verdict, cool_down, again, full, slot, s, quiet, whole)
-  local tokens = full and b.tokens or 0
+  local tokens = full and b[TOKENS] or 0
   if not whole and said == verdict and said_full == full and said_cool_down == cool_down and said_again == again
      and said_state == s and said_quiet == quiet and said_slot == slot then
     return tokens
@@ -460,8 +461,8 @@ end
 -- ask is step 9 of a decision: the verdict, the cool-down that it found, when to
 -- ask again, the capacity where the budget was asked, and the slot
 local function ask(t, s, name, cost, fit, plain, gap, furthest)
-  if b.override == ALLOW then return GRANTED, 0, -1 end
-  if b.override == PAUSE then return PAUSED, 0, b.override_until - t end
+  if b[OVERRIDE] == ALLOW then return GRANTED, 0, -1 end
+  if b[OVERRIDE] == PAUSE then return PAUSED, 0, b[OVERRIDE_UNTIL] - t end
   local waits = wait(t)
   if waits > 0 then return OPEN_BREAKER, 0, waits end
   local cool_down = cool_down_left(t, name)
@@ -470,12 +471,12 @@ local function ask(t, s, name, cost, fit, plain, gap, furthest)
   if gap > 0 and slot > furthest then return NO_TOKENS, cool_down, slot - furthest end
   if gap > 0 and fit and slot > fit then return COOL_DOWN_TOO_LONG, cool_down, -1 end
   local verdict, again, full = GRANTED, -1, nil
-  if not rule.budget_off then verdict, again, full = spend(t, name, cost, plain) end
+  if not rule[BUDGET_OFF] then verdict, again, full = spend(t, name, cost, plain) end
   if verdict ~= GRANTED then return verdict, cool_down, again, full end
   if gap > 0 then take_slot(t, slot, gap) end
   if s == HALF_OPEN then
-    b.leases[#b.leases + 1] = t + rule.open_for
-    b.probed = true
+    b[LEASES][#b[LEASES] + 1] = t + rule[OPEN_FOR]
+    b[PROBED] = 1
   end
   return verdict, cool_down, again, full, slot
 end
@@ -494,7 +495,7 @@ local function run_ask(name, count, firsts, for_caller, server_delay, cost, fit,
   if not has_probe(t) then fail(t, count) end
   record(t, name, count, firsts, for_caller, server_delay)
   local s = state(t)
-  local quiet = not rule.budget_off and not rule.deposit_on_request and t - b.reported >= QUIET and 1 or 0
+  local quiet = not rule[BUDGET_OFF] and not rule[DEPOSIT_ON_REQUEST] and t - b[REPORTED] >= QUIET and 1 or 0
   local verdict, cool_down, again, full, slot = ask(t, s, name, cost, fit, plain, gap or 0, furthest)
   slot = slot or 0
   local text = answer(verdict, cool_down, again, full, slot, s, quiet, key)
@@ -516,12 +517,12 @@ end
 local function run_report(name, first_tries, retries, finals, key)
   if key and not redis.call('SET', KEYS[key], '1', 'PX', REPORTS_LIVE, 'NX') then return '' end
   last, dirty = touch(), true
-  b.reported = last
-  if rule.ratio_max > 0 then b.won = min(b.won + 1000 * retries, MAX_YIELD) end
+  b[REPORTED] = last
+  if rule[RATIO_MAX] > 0 then b[WON] = min(b[WON] + 1000 * retries, MAX_YIELD) end
   local successes = first_tries + retries
   local calls = successes
-  if rule.deposit_on_request then calls = calls + finals end
-  if not rule.budget_off and calls > 0 then
+  if rule[DEPOSIT_ON_REQUEST] then calls = calls + finals end
+  if not rule[BUDGET_OFF] and calls > 0 then
     deposit(calls)
     earn(last, name, calls)
   end
@@ -533,19 +534,19 @@ end
 -- a state: asked, tokens, capacity, cost, cool-down, breaker, override, expires in, since; author; words
 local function run_look(name)
   last = touch()
-  local asked = rule.budget_off and 0 or 1
-  local expires_in = b.override ~= NONE and b.override_until - last or 0
-  local s = format('%d,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f', asked, asked * b.tokens, asked * capacity(), asked * rule.unit,
-                   cool_down_left(last, name), state(last), b.override, expires_in, b.override_since)
-  return { s, b.override_author, b.override_words }
+  local asked = rule[BUDGET_OFF] and 0 or 1
+  local expires_in = b[OVERRIDE] ~= NONE and b[OVERRIDE_UNTIL] - last or 0
+  local s = format('%d,%.0f,%.0f,%.0f,%.0f,%d,%d,%.0f,%.0f', asked, asked * b[TOKENS], asked * capacity(), asked * rule[UNIT],
+                   cool_down_left(last, name), state(last), b[OVERRIDE], expires_in, b[OVERRIDE_SINCE])
+  return { s, b[OVERRIDE_AUTHOR], b[OVERRIDE_WORDS] }
 end
 
 local function run_override(mode, lasts, author, why)
   last, dirty = touch(), true
   clear_override()
   if mode ~= NONE then
-    b.override, b.override_until, b.override_since = mode, last + lasts, last
-    b.override_author, b.override_words = author, why
+    b[OVERRIDE], b[OVERRIDE_UNTIL], b[OVERRIDE_SINCE] = mode, last + lasts, last
+    b[OVERRIDE_AUTHOR], b[OVERRIDE_WORDS] = author, why
   end
   return ''
 end
@@ -554,19 +555,19 @@ local run = { ask = run_ask, tell = run_tell, report = run_report, look = run_lo
 
 local function ttl(t)
   local keep = IDS_LIVE
-  local missing = capacity() - b.tokens
+  local missing = capacity() - b[TOKENS]
   if missing > 0 then
     local full = NO_REFILL_TTL
-    if rule.nano_per_second > 0 then full = min(time_for(missing), LONGEST_TTL) end
+    if rule[NANO_PER_SECOND] > 0 then full = min(time_for(missing), LONGEST_TTL) end
     keep = max(keep, full)
   end
-  keep = max(keep, b.cool_down - t, b.override_until - t, b.slot - t, rule.window + rule.open_for)
+  keep = max(keep, b[COOL_DOWN] - t, b[OVERRIDE_UNTIL] - t, b[SLOT] - t, rule[WINDOW_LENGTH] + rule[OPEN_FOR])
   for _, c in pairs(callers) do keep = max(keep, c.cool_down - t) end
   return keep + TTL_MARGIN
 end
 
 load()
-local answers, at, behind = {}, 19, #call + 1
+local answers, at, behind = {}, OPERATIONS, #call + 1
 while at < behind do
   local first = at + 2
   at = first + call[at + 1]
