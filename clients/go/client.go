@@ -34,6 +34,7 @@ type Client struct {
 	http    *http.Client
 	timeout time.Duration
 	caller  string
+	key     string
 
 	health   health
 	book     book
@@ -51,8 +52,13 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = 
 // WithCaller names who is asking in every attempt and report that names nobody.
 func WithCaller(name string) Option { return func(c *Client) { c.caller = name } }
 
-// WithHTTPClient sends through h, for a transport of your own (TLS, a header
-// that says who you are). h is not changed. Its transport must not itself be one
+// WithKey says who is asking, to a decider that wants to know, by the key that
+// decider key new has printed. It is sent as a Bearer token (RFC 6750 §2.1) and
+// told nobody else.
+func WithKey(key string) Option { return func(c *Client) { c.key = key } }
+
+// WithHTTPClient sends through h, for a transport of your own (a client
+// certificate, a key that changes while the program runs). h is not changed. Its transport must not itself be one
 // that asks decider.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) {
@@ -83,6 +89,9 @@ func NewClient(baseURL string, opts ...Option) (*Client, error) {
 	}
 	if c.timeout <= 0 {
 		return nil, fmt.Errorf("decider: timeout %s: want more than 0", c.timeout)
+	}
+	if strings.ContainsFunc(c.key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("decider: key: it holds what no key holds, such as a blank or the end of a line")
 	}
 	if c.http == nil {
 		c.http = &http.Client{Transport: newTransport()}
@@ -181,6 +190,9 @@ func (c *Client) post(ctx context.Context, timeout time.Duration, to string, doc
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, application/problem+json")
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("decider: no answer (waiting at most %s): %w", timeout, err)

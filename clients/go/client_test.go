@@ -18,7 +18,7 @@ import (
 
 const granted = `{"decision":"retry","delay_ms":2070,"reason":"retry_after","message":"Retry in 2070 ms.","decision_id":"7f3c9a52",
 	"dependency":"payments","policy":"default","next_attempt":2,"remaining_ms":5930,"server_delay_ms":2000,"retry_after":"used",
-	"budget":{"tokens":9.1,"capacity":10,"cost":1,"source":"fleet"},"breaker":"off","degraded":false,"hints":["same_idempotency_key"]}`
+	"budget":{"tokens":9.1,"capacity":10,"cost":1,"source":"fleet"},"breaker":"off","degraded":false,"hints":["same_idempotency_key"],"shadow_reason":"budget_exhausted"}`
 
 // asked starts a server of answer and makes a client of it.
 func asked(t *testing.T, answer http.HandlerFunc, opts ...Option) *Client {
@@ -62,6 +62,7 @@ func TestDecide(t *testing.T) {
 		Retry: true, Delay: 2070 * time.Millisecond, Reason: ReasonRetryAfter, Message: "Retry in 2070 ms.", DecisionID: "7f3c9a52",
 		Dependency: "payments", Policy: "default", NextAttempt: 2, Remaining: new(5930 * time.Millisecond), ServerDelay: new(2 * time.Second),
 		RetryAfter: "used", Budget: &Budget{Tokens: 9.1, Capacity: 10, Cost: 1, Source: "fleet"}, Breaker: "off", Hints: []Hint{SameIdempotencyKey},
+		ShadowReason: ReasonBudgetExhausted,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("decision %+v\nwant     %+v", got, want)
@@ -377,6 +378,9 @@ func TestNewClient(t *testing.T) {
 		{"http://127.0.0.1?x=1", nil, ""},
 		{"http://127.0.0.1", []Option{WithTimeout(0)}, ""},
 		{"http://127.0.0.1", []Option{WithTimeout(-1)}, ""},
+		{"http://127.0.0.1", []Option{WithKey("dk_x")}, "http://127.0.0.1/v1/decide"},
+		{"http://127.0.0.1", []Option{WithKey("dk_x\n")}, ""},
+		{"http://127.0.0.1", []Option{WithKey("dk x")}, ""},
 	} {
 		client, err := NewClient(c.base, c.opts...)
 		got := ""
@@ -386,6 +390,43 @@ func TestNewClient(t *testing.T) {
 		if got != c.want {
 			t.Errorf("NewClient(%q) asks %q, %v; want %q", c.base, got, err, c.want)
 		}
+	}
+}
+
+// Questions and reports say who asks, and a redirect takes the key nowhere.
+func TestWithKey(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	keys := map[string][]string{}
+	take := func(r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		keys[r.URL.Path] = append(keys[r.URL.Path], r.Header.Get("Authorization"))
+	}
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		take(r)
+		if r.URL.Path == "/v1/decide" {
+			says(200, "application/json", granted)(w, r)
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}
+	c := asked(t, answer, WithKey("dk_secret"))
+	if _, err := c.Decide(t.Context(), failed); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Report(t.Context(), OutcomeReport{}); err == nil || strings.Contains(err.Error(), "dk_secret") {
+		t.Errorf("a redirect is no answer: %v", err)
+	}
+	if _, err := asked(t, answer).Decide(t.Context(), failed); err != nil {
+		t.Error(err)
+	}
+	want := map[string][]string{"/v1/decide": {"Bearer dk_secret", ""}, "/v1/outcomes": {"Bearer dk_secret"}}
+	if !reflect.DeepEqual(keys, want) {
+		t.Errorf("sent %q, want %q", keys, want)
+	}
+	if _, err := NewClient("http://decider", WithKey("dk_secret\n")); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -49,6 +49,8 @@ func newDecision(d *api.Decision) Decision {
 		Breaker:     d.Breaker,
 		Degraded:    d.Degraded,
 		Hints:       newHints(d.Hints),
+
+		ShadowReason: Reason(value(d.ShadowReason)),
 	}
 }
 

@@ -44,6 +44,9 @@ type Decision struct {
 	Local bool
 	// Hints say what to heed: see [Hint].
 	Hints []Hint
+	// ShadowReason is, on a retry under a policy in shadow, why an enforced one
+	// would have given up; "" where it would not have.
+	ShadowReason Reason
 }
 
 // Has says whether the decision carries the hint.
