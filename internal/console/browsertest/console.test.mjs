@@ -146,6 +146,42 @@ test("an override is set and lifted", async () => {
   await page.done();
 });
 
+test("what is on trial is shown, and what it would have done", async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "policies.yaml");
+  writeFileSync(file, `version: 1
+dependencies:
+  payments:
+    budget: {capacity: 10, min_per_second: 0}
+    candidate: {budget: {capacity: 4, min_per_second: 0}}
+  search:
+    mode: shadow
+    budget: {capacity: 2, min_per_second: 0}
+`);
+  const own = await start({ file });
+  const page = await watch(browser, `${own.url}#/dependency/payments`);
+  await live(page);
+  const candidate = page.getByRole("region", { name: /^Candidate on trial/ });
+  await candidate.getByText("It has judged nothing yet.").waitFor();
+  await post(own.url, "v1/outcomes", { outcomes: [{ dependency: "payments", first_try_successes: 200 }] });
+  for (let i = 0; i < 10; i++) await post(own.url, "v1/decide", failed());
+  await candidate.getByText(/10 attempts, 6 of them otherwise \(60%\)/).waitFor({ timeout: 5000 });
+  assert.match(await candidate.innerText(), /4 instead of 10[\s\S]*6 fewer, 0 more[\s\S]*-2\.\d% of the calls/);
+  assert.match(await candidate.getByRole("row").last().innerText(), /backoff\s+budget exhausted\s+6/);
+  await picture(page, "candidate");
+  assert.deepEqual(await accessible(page), []);
+
+  await view(page, "/dependency/search");
+  const shadow = page.getByRole("region", { name: /^In shadow/ });
+  await shadow.getByText("An enforced rule would have refused nothing yet.").waitFor();
+  for (let i = 0; i < 5; i++) await post(own.url, "v1/decide", failed({ dependency: "search" }));
+  await shadow.getByText("budget exhausted").waitFor({ timeout: 5000 });
+  assert.match(await shadow.innerText(), /budget exhausted\s+3/);
+  await picture(page, "shadow");
+  await page.done();
+  await own.stop();
+  rmSync(place, { recursive: true });
+});
+
 test("who asks has to say who they are, and may do what their role says", async () => {
   const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "auth.yaml");
   const keys = { reader: key(), operator: key() };

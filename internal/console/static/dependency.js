@@ -5,7 +5,7 @@ import { live } from "./live.js";
 import { ask, dependencyPath, curl } from "./ask.js";
 import { Breaker, Chart, Chip, Copy, DecisionsChart, DecisionTable, Override, Reason, Tokens } from "./parts.js";
 import { troubles } from "./trouble.js";
-import { count, duration, percent, rate, reasons, retryReasons, rough, tokens, yaml } from "./words.js";
+import { clock, count, duration, percent, rate, reasons, retryReasons, rough, tokens, yaml } from "./words.js";
 import { to } from "./place.js";
 
 export function Dependency({ name, may }) {
@@ -21,6 +21,7 @@ export function Dependency({ name, may }) {
       <div>
         <section class="card" aria-labelledby="state"><h2 id="state">State now</h2><${State} one=${one} rule=${rule} name=${name} /></section>
         ${memory ? html`<${Charts} memory=${memory} one=${one} name=${name} />` : null}
+        <${Trial} told=${told} />
         <section class="card" aria-labelledby="counts"><h2 id="counts">Why, by count <span class="faint">of this replica, since it started</span></h2><${Counts} one=${one} memory=${memory} /></section>
       </div>
       <div>
@@ -33,17 +34,50 @@ export function Dependency({ name, may }) {
       <${DecisionTable} decisions=${live.decisions.slice(0, 25)} caption="Latest decisions on ${name}" brief="dependency" /></section>`;
 }
 
-// useDependency asks for the rule, anew where the policies change.
+const trialEvery = 2000;
+
+// useDependency asks for the rule, anew where the policies change, and every two
+// seconds where something is on trial, which the stream does not tell of.
 function useDependency(name) {
   const [told, setTold] = useState([null, null]);
   const config = live.snapshot ? live.snapshot.status.policies.hash : "";
   useEffect(() => {
-    let wanted = true;
+    let wanted = true, later;
+    const take = (one) => {
+      if (!wanted) return;
+      setTold([one, null]);
+      if (one.candidate || one.policy.mode === "shadow") later = setTimeout(fetchOne, trialEvery);
+    };
+    const fetchOne = () => ask("GET", dependencyPath(name)).then(take, (error) => wanted && setTold([null, error]));
     setTold(([before]) => [before && before.dependency === name ? before : null, null]);
-    ask("GET", dependencyPath(name)).then((one) => wanted && setTold([one, null]), (error) => wanted && setTold([null, error]));
-    return () => { wanted = false; };
+    fetchOne();
+    return () => { wanted = false; clearTimeout(later); };
   }, [name, config]);
   return told;
+}
+
+// Trial is what a candidate, or an enforced rule in place of one in shadow, would
+// have done otherwise.
+function Trial({ told }) {
+  if (!told) return null;
+  const { candidate, shadow } = told, inShadow = told.policy.mode === "shadow";
+  return html`${inShadow ? html`<section class="card" aria-labelledby="shadow"><h2 id="shadow">In shadow <span class="faint">of this replica, since it started</span></h2>
+      ${shadow ? html`<p>These were granted, and an enforced rule would have refused them:</p><dl class="facts">${Object.entries(shadow).map(([reason, n]) => html`<div key=${reason}><dt><${Reason} reason=${reason} /></dt><dd>${count(n)}</dd></div>`)}</dl>`
+        : html`<p class="empty">An enforced rule would have refused nothing yet.</p>`}</section>` : null}
+    ${candidate ? html`<section class="card" aria-labelledby="candidate"><h2 id="candidate">Candidate on trial <span class="faint">of this replica${candidate.since ? `, since ${clock(candidate.since)}` : ""}</span></h2><${Candidate} trial=${candidate} /></section>` : null}`;
+}
+
+function Candidate({ trial }) {
+  if (trial.judged === 0) return html`<p class="empty">It has judged nothing yet.</p>`;
+  const change = trial.load_change;
+  return html`<dl class="facts">
+      <div><dt>judged</dt><dd>${count(trial.judged)} attempts, ${count(trial.different)} of them otherwise (${percent(trial.different / trial.judged)})</dd></div>
+      <div><dt>retries</dt><dd>${count(trial.candidate_retries)} instead of ${count(trial.enforced_retries)} <span class="faint">(${count(trial.saved)} fewer, ${count(trial.added)} more)</span></dd></div>
+      <div><dt>load</dt><dd>${change === undefined ? html`<span class="faint">unknown: no calls were reported</span>` : `${change > 0 ? "+" : ""}${percent(change)} of the calls`}</dd></div>
+    </dl>
+    ${trial.differences.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Where the candidate differs"><table><caption class="off-screen">Where the candidate differs</caption>
+      <thead><tr><th scope="col">in force</th><th scope="col">candidate</th><th scope="col" class="num">attempts</th></tr></thead>
+      <tbody>${trial.differences.map((each) => html`<tr key=${each.enforced + each.candidate}><td><${Reason} reason=${each.enforced} /></td><td><${Reason} reason=${each.candidate} /></td><td class="num">${count(each.attempts)}</td></tr>`)}</tbody></table></div>` : null}`;
 }
 
 function State({ one, rule, name }) {
