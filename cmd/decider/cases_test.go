@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 const (
@@ -64,7 +65,7 @@ func TestCases(t *testing.T) {
 	t.Parallel()
 	executable, scenarios := readCases(t)
 	for name, args := range map[string]func(t *testing.T) []string{
-		"memory": func(t *testing.T) []string { return []string{"--bin", decider(t)} },
+		"memory": func(t *testing.T) []string { return []string{"--bin", programtest.Program(t)} },
 		"redis":  casesOnRedis,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +99,7 @@ func casesOnRedis(t *testing.T) []string {
 set -e
 [ "$1" != serve ] || redis-cli -u '%s' flushall >/dev/null
 DECIDER_STORE_TIMEOUT=20s exec '%s' "$@"
-`, redis.URL, decider(t))
+`, redis.URL, programtest.Program(t))
 	bin := filepath.Join(t.TempDir(), "decider")
 	if err := os.WriteFile(bin, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ DECIDER_STORE_TIMEOUT=20s exec '%s' "$@"
 func runCases(t *testing.T, args ...string) (complaints map[string]string, summary string) {
 	t.Helper()
 	cmd := exec.Command("python3", append(append([]string{casesDir + "/run.py"}, args...), casesDir+"/given")...)
-	cmd.Env = settings()
+	cmd.Env = programtest.Environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

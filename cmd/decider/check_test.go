@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // unwisePolicies is good and has two warnings.
@@ -16,7 +18,7 @@ const unwisePolicies = "version: 1\ndependencies:\n  payments:\n    retryable: {
 
 func TestCheckWarns(t *testing.T) {
 	t.Parallel()
-	unwise := policyFile(t, unwisePolicies)
+	unwise := programtest.PolicyFile(t, unwisePolicies)
 	r := decides(t, "check", unwise)
 	if r.code != 0 || r.err != "" || !strings.Contains(r.out, unwise+":4:23: warning: 404 is an answer") ||
 		!strings.Contains(r.out, "\n        retryable: {add: [404]}\n                          ^\n") || !strings.HasSuffix(r.out, unwise+": good, 1 rule, 2 warnings\n") {
@@ -25,7 +27,7 @@ func TestCheckWarns(t *testing.T) {
 	if r := decides(t, "check", "--warnings-as-errors", unwise); r.code != 1 || !strings.HasSuffix(r.out, "2 warnings\n") {
 		t.Errorf("as errors: %+v", r)
 	}
-	if r := decides(t, "check", "--warnings-as-errors", policyFile(t, goodPolicies)); r.code != 0 {
+	if r := decides(t, "check", "--warnings-as-errors", programtest.PolicyFile(t, goodPolicies)); r.code != 0 {
 		t.Errorf("as errors, and there are none: %+v", r)
 	}
 	if r := decides(t, "check", "--output=xml", unwise); r.code != 2 {
@@ -35,7 +37,7 @@ func TestCheckWarns(t *testing.T) {
 
 func TestCheckForTools(t *testing.T) {
 	t.Parallel()
-	unwise, bad := policyFile(t, unwisePolicies), filepath.Join(t.TempDir(), "100%,a.yaml")
+	unwise, bad := programtest.PolicyFile(t, unwisePolicies), filepath.Join(t.TempDir(), "100%,a.yaml")
 	if err := os.WriteFile(bad, []byte(badPolicies), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // clientVariable turns the test binary into a client process; it holds the
@@ -141,7 +143,7 @@ func startClient(t *testing.T, c client) *clientProcess {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = settings(clientVariable + "=" + string(config))
+	cmd.Env = programtest.Environment(clientVariable + "=" + string(config))
 	cmd.Stderr = t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	orders, err := cmd.StdinPipe()

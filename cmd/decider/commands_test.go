@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -111,7 +113,7 @@ func TestHelpAndVersion(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	good, bad := policyFile(t, goodPolicies), policyFile(t, badPolicies)
+	good, bad := programtest.PolicyFile(t, goodPolicies), programtest.PolicyFile(t, badPolicies)
 	if r := decides(t, "check", good); r != (result{0, good + ": good, 2 rules\n", ""}) {
 		t.Errorf("%+v", r)
 	}
@@ -187,7 +189,7 @@ func TestExplain(t *testing.T) {
 	if e := explain(t, command{args: []string{"--seed=11", "-"}, stdin: failed}); e.DelayMs != 51 || len(e.Trace) != 9 || e.Trace[8].Step != 9 {
 		t.Errorf("from standard input: %+v", e)
 	}
-	file := policyFile(t, goodPolicies)
+	file := programtest.PolicyFile(t, goodPolicies)
 	if e := explain(t, command{args: []string{"--policies=" + file, `{"dependency":"search-1","method":"GET","status":503}`}}); e.Reason != "attempts_exhausted" || e.Policy != "search-*" {
 		t.Errorf("by a policy file: %+v", e)
 	}
@@ -203,7 +205,7 @@ func TestExplain(t *testing.T) {
 		{[]string{`{"dependency":`}, "decider: "},
 		{[]string{"--server=http://127.0.0.1:1", failed}, "connection refused"},
 		{[]string{"--policies=" + file + ".gone", failed}, file + ".gone"},
-		{[]string{"--policies=" + policyFile(t, badPolicies), failed}, "refused, 4 mistakes"},
+		{[]string{"--policies=" + programtest.PolicyFile(t, badPolicies), failed}, "refused, 4 mistakes"},
 	} {
 		if r := decides(t, append([]string{"explain"}, test.args...)...); r.code != 1 || r.out != "" || !strings.Contains(r.err, test.want) {
 			t.Errorf("explain %q: %+v, want exit code 1 and %q", test.args, r, test.want)
@@ -214,7 +216,7 @@ func TestExplain(t *testing.T) {
 // Explaining at a server tells of the fleet's state as it is, and spends nothing.
 func TestExplainAtServer(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--policies="+policyFile(t, "version: 1\ndependencies:\n  payments: {budget: {capacity: 2, capacity_seconds: 0, min_per_second: 0}}\n"))
+	p := serve(t, "--policies="+programtest.PolicyFile(t, "version: 1\ndependencies:\n  payments: {budget: {capacity: 2, capacity_seconds: 0, min_per_second: 0}}\n"))
 	server := "--server=" + p.URL
 	mustDecide(t, p.URL, got503("payments"))
 	for range 3 {
@@ -246,7 +248,7 @@ func TestClasses(t *testing.T) {
 	}
 	golden(t, "classes.golden", r.out)
 
-	file := policyFile(t, "version: 1\ndependencies:\n  payments: {retryable: {add: [409], remove: [500]}, repeat: [POST]}\n")
+	file := programtest.PolicyFile(t, "version: 1\ndependencies:\n  payments: {retryable: {add: [409], remove: [500]}, repeat: [POST]}\n")
 	r = decides(t, "explain", "--classes", "--output=json", "--policies="+file, "--for=payments")
 	var rows []struct{ Failure, Class, Repeat string }
 	if err := json.Unmarshal([]byte(r.out), &rows); err != nil || r.code != 0 || r.err != "" {

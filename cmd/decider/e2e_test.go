@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // flaky is a dependency that is down, or fails every fourth call the first time
@@ -115,7 +116,7 @@ func allowed(successes int) int { return fleetCapacity + successes/10 }
 // own, get three times as many in an outage, and with every client more.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	policies := "--policies=" + policyFile(t, fleetPolicy)
+	policies := "--policies=" + programtest.PolicyFile(t, fleetPolicy)
 	t.Run("one shared bucket", func(t *testing.T) {
 		t.Parallel()
 		redis := redistest.Start(t)
@@ -192,7 +193,7 @@ func TestNeverOneTooMany(t *testing.T) {
 	t.Parallel()
 	const clients, asks, capacity, runs = 64, 4, 100, 10
 	redis := redistest.Start(t)
-	policies := "--policies=" + policyFile(t, `
+	policies := "--policies=" + programtest.PolicyFile(t, `
 version: 1
 dependencies:
   "run-*":

@@ -28,6 +28,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // newKey makes a key by the command that operators use.
@@ -108,8 +110,8 @@ func TestPublicAddressNeedsIdentity(t *testing.T) {
 	base := "http://127.0.0.1:" + port
 	mustSend(t, web, http.MethodPost, base+"/v1/decide", "", failed503, 401)
 	mustSend(t, web, http.MethodGet, base+"/readyz", "", "", 200)
-	if !strings.Contains(p.err.String(), "keys are sent in the clear") {
-		t.Errorf("no warning in:\n%s", p.err)
+	if !strings.Contains(p.Log.String(), "keys are sent in the clear") {
+		t.Errorf("no warning in:\n%s", p.Log)
 	}
 	bad := authFile(t, "  a: {keys: [x], roles: [read]}")
 	if r := decides(t, "serve", "--auth-file="+bad); r.code != 1 || !strings.Contains(r.err, bad+":3:14: a key is written sha256:") {
@@ -161,7 +163,7 @@ func TestRotation(t *testing.T) {
 		return err == nil && status == 401
 	})
 	mountFile(t, file, "nonsense")
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the refused file is told", func() bool {
@@ -224,11 +226,11 @@ func TestBadKeysAreCheap(t *testing.T) {
 	if other.Load() > 0 || refused.Load() < 100 {
 		t.Errorf("%d refused, %d otherwise", refused.Load(), other.Load())
 	}
-	p.stop(t)
-	if n := strings.Count(p.err.String(), "a request was refused"); n > 10 {
+	p.Stop(t)
+	if n := strings.Count(p.Log.String(), "a request was refused"); n > 10 {
 		t.Errorf("%d lines of the log for bad keys", n)
 	}
-	if strings.Contains(p.err.String(), wrong) || strings.Contains(p.err.String(), key) {
+	if strings.Contains(p.Log.String(), wrong) || strings.Contains(p.Log.String(), key) {
 		t.Error("a key is in the log")
 	}
 }
@@ -377,16 +379,12 @@ func TestClientCertificates(t *testing.T) {
 	serial() // the one before is still served
 }
 
-var (
-	answersAtTLS = regexp.MustCompile(`decider answers.*?https://([^" \n]+)`)
-	operatorsAt  = regexp.MustCompile(`admin_address=http://([^" \n]+)`)
-)
+var operatorsAt = regexp.MustCompile(`admin_address=http://([^" \n]+)`)
 
 // serveTLS is serve for a decider that speaks HTTPS.
 func serveTLS(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := launch(t, settings(), append([]string{"--listen=127.0.0.1:0"}, args...)...)
-	p.Listen = p.err.waitFor(t, answersAtTLS, p.ended)
+	p := serve(t, args...)
 	p.URL = "https://" + p.Listen
 	return p
 }
@@ -397,7 +395,7 @@ func TestAdminListener(t *testing.T) {
 	ops, _, opsLine := newKey(t, "ops", "--roles=operate")
 	reader, _, readLine := newKey(t, "reader", "--roles=read")
 	p := serve(t, "--auth-file="+authFile(t, opsLine, readLine), "--admin-listen=127.0.0.1:0", "--metrics=admin", "--access-log=0")
-	admin := "http://" + p.err.waitFor(t, operatorsAt, p.ended)
+	admin := "http://" + p.WaitFor(t, operatorsAt)
 	mustSend(t, web, http.MethodGet, p.URL+"/metrics", "", "", 404)
 	mustSend(t, web, http.MethodGet, p.URL+"/debug/pprof/", ops, "", 404)
 	if text := mustSend(t, web, http.MethodGet, admin+"/metrics", "", "", 200); !strings.Contains(text, "decider_build_info") || !strings.Contains(text, "go_goroutines") {
@@ -418,8 +416,8 @@ func TestAdminListener(t *testing.T) {
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "ERROR", 200)
 	mustSend(t, web, http.MethodPost, p.URL+"/v1/decide", "", failed503, 401)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "DEBUG\n", 200)
-	p.stop(t)
-	if log := p.err.String(); strings.Contains(log, "a request was refused") || !strings.Contains(log, "now=DEBUG") {
+	p.Stop(t)
+	if log := p.Log.String(); strings.Contains(log, "a request was refused") || !strings.Contains(log, "now=DEBUG") {
 		t.Errorf("the level did not hold:\n%s", log)
 	}
 }
@@ -445,8 +443,8 @@ func TestNoSecretIsLogged(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	p.stop(t)
-	log := p.err.String()
+	p.Stop(t)
+	log := p.Log.String()
 	for _, secret := range []string{key, key[4:], strings.TrimPrefix(digest, "sha256:"), "hunter2"} {
 		if strings.Contains(log, secret) {
 			t.Errorf("%q is in the log:\n%s", secret, log)
@@ -489,7 +487,7 @@ func TestTraces(t *testing.T) {
 	t.Parallel()
 	url, taken := collector(t)
 	redis := stores["redis"](t)
-	p := serveWith(t, settings("OTEL_EXPORTER_OTLP_ENDPOINT="+url, "OTEL_BSP_SCHEDULE_DELAY=100"), append(redis, "--listen=127.0.0.1:0")...)
+	p := serveWith(t, programtest.Environment("OTEL_EXPORTER_OTLP_ENDPOINT="+url, "OTEL_BSP_SCHEDULE_DELAY=100"), append(redis, "--listen=127.0.0.1:0")...)
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/v1/decide", strings.NewReader(failed503))
 	if err != nil {
@@ -503,7 +501,7 @@ func TestTraces(t *testing.T) {
 	}
 	response.Body.Close()
 	mustSend(t, web, http.MethodGet, p.URL+"/readyz", "", "", 200)
-	p.stop(t)
+	p.Stop(t)
 	got := taken()
 	raw := []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c}
 	for what, part := range map[string][]byte{"the path": []byte("/v1/traces\n"), "the caller's trace": raw, "the route": []byte("http.route"), "its name": []byte("POST /v1/decide"),
@@ -515,8 +513,8 @@ func TestTraces(t *testing.T) {
 	if bytes.Contains(got, []byte("/readyz")) || bytes.Contains(got, []byte("decider:{payments}")) {
 		t.Error("health, or the arguments of Redis, are in the traces")
 	}
-	if !strings.Contains(p.err.String(), "trace_id="+trace) {
-		t.Errorf("no trace_id in:\n%s", p.err)
+	if !strings.Contains(p.Log.String(), "trace_id="+trace) {
+		t.Errorf("no trace_id in:\n%s", p.Log)
 	}
 	other := command{args: []string{"serve"}, env: []string{"OTEL_TRACES_EXPORTER=zipkin"}}
 	if r := other.run(t); r.code != 2 {
@@ -533,7 +531,7 @@ func TestHonestWithoutTraffic(t *testing.T) {
 		get(t, p.URL+"/readyz", http.StatusOK, &ready)
 		return ready.store().State == "degraded"
 	})
-	if n := strings.Count(p.err.String(), "the store is out of reach"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, p.err)
+	if n := strings.Count(p.Log.String(), "the store is out of reach"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, p.Log)
 	}
 }

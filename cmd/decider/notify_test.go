@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // Under systemd a decider says when it answers and when it ends, and not
@@ -32,17 +34,17 @@ func TestSystemdIsTold(t *testing.T) {
 			}
 			return string(word[:n])
 		}
-		p := serveWith(t, settings("NOTIFY_SOCKET="+socket), "--listen=127.0.0.1:0")
+		p := serveWith(t, programtest.Environment("NOTIFY_SOCKET="+socket), "--listen=127.0.0.1:0")
 		if got := heard(); got != "READY=1" {
 			t.Errorf("it says %q, want READY=1", got)
 		}
 		mustDecide(t, p.URL, got503("payments"))
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // stop looks at how it ends
+		_ = p.Cmd.Process.Signal(syscall.SIGTERM) // stop looks at how it ends
 		if got := heard(); got != "STOPPING=1" {
 			t.Errorf("it says %q, want STOPPING=1", got)
 		}
-		p.stop(t)
+		p.Stop(t)
 	}
-	p := serveWith(t, settings("NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "nobody")), "--listen=127.0.0.1:0")
+	p := serveWith(t, programtest.Environment("NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "nobody")), "--listen=127.0.0.1:0")
 	mustDecide(t, p.URL, got503("payments"))
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 func contains(path, words string) func() bool {
@@ -23,7 +25,7 @@ func contains(path, words string) func() bool {
 // A log is written off the path, opened anew at SIGHUP, and replayed.
 func TestDecisionLogAndReplay(t *testing.T) {
 	t.Parallel()
-	policies := policyFile(t, "version: 1\ndependencies: {payments: {budget: {capacity: 3, min_per_second: 0, capacity_seconds: 0}}}\n")
+	policies := programtest.PolicyFile(t, "version: 1\ndependencies: {payments: {budget: {capacity: 3, min_per_second: 0, capacity_seconds: 0}}}\n")
 	log := filepath.Join(t.TempDir(), "decisions.ndjson")
 	p := serve(t, "--policies="+policies, "--decision-log="+log)
 	for range 4 {
@@ -33,7 +35,7 @@ func TestDecisionLogAndReplay(t *testing.T) {
 	if err := os.Rename(log, log+".1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the file is opened anew", func() bool { _, err := os.Stat(log); return err == nil })
@@ -46,13 +48,13 @@ func TestDecisionLogAndReplay(t *testing.T) {
 	if !strings.Contains(metrics, `decider_decision_log_lines_total{result="dropped"} 0`) {
 		t.Errorf("no count of drops:\n%s", metrics)
 	}
-	p.stop(t) // which writes the rest
+	p.Stop(t) // which writes the rest
 
 	r := decides(t, "replay", log+".1", log, "--policies="+policies)
 	if r.code != 0 || !strings.Contains(r.out, "5 attempts and 1 reports") || !strings.Contains(r.out, "4 retries logged, 4 replayed: 0 saved, 0 added") {
 		t.Errorf("%+v", r)
 	}
-	other := policyFile(t, "version: 1\ndependencies: {payments: {max_attempts: 1}}\n")
+	other := programtest.PolicyFile(t, "version: 1\ndependencies: {payments: {max_attempts: 1}}\n")
 	r = decides(t, "replay", "--output=json", "--dependency=payments", "--policies="+other, log, log+".1")
 	var report struct {
 		Attempts     int
@@ -99,7 +101,7 @@ func pageText(t *testing.T, url string) string {
 // A bad file keeps the old policy, and shows everywhere; so does a good one.
 func TestReloadsAreTold(t *testing.T) {
 	t.Parallel()
-	policies := policyFile(t, goodPolicies)
+	policies := programtest.PolicyFile(t, goodPolicies)
 	p := serve(t, "--policies="+policies)
 	var before, after struct {
 		Policies struct {
@@ -146,14 +148,14 @@ func TestReloadsAreTold(t *testing.T) {
 		t.Errorf("%+v", after.Policies)
 	}
 	for _, words := range []string{"policy file is unwise", "payments: budget: (nothing) → off", "search-*: gone"} {
-		eventually(t, words+" is logged", func() bool { return strings.Contains(p.err.String(), words) })
+		eventually(t, words+" is logged", func() bool { return strings.Contains(p.Log.String(), words) })
 	}
 }
 
 // Shadow and candidate, over HTTP and on each store.
 func TestShadowAndCandidate(t *testing.T) {
 	t.Parallel()
-	policies := policyFile(t, "version: 1\ndependencies: {payments: {mode: shadow, budget: {capacity: 4, min_per_second: 0, capacity_seconds: 0}, candidate: {budget: {capacity: 2}}}}\n")
+	policies := programtest.PolicyFile(t, "version: 1\ndependencies: {payments: {mode: shadow, budget: {capacity: 4, min_per_second: 0, capacity_seconds: 0}, candidate: {budget: {capacity: 2}}}}\n")
 	for name, flags := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +196,7 @@ func TestShadowAndCandidate(t *testing.T) {
 
 func TestTestCommand(t *testing.T) {
 	t.Parallel()
-	policies := policyFile(t, goodPolicies)
+	policies := programtest.PolicyFile(t, goodPolicies)
 	cases := strings.TrimSuffix(policies, ".yaml") + ".test.yaml"
 	junit := filepath.Join(filepath.Dir(policies), "junit.xml")
 	write := func(text string) {
@@ -220,14 +222,14 @@ func TestTestCommand(t *testing.T) {
 	if r := decides(t, "test", "--output=json", cases); r.code != 1 || !json.Valid([]byte(r.out)) {
 		t.Errorf("%+v", r)
 	}
-	if r := decides(t, "test", "--policies="+policyFile(t, "version: 1\ndependencies: {payments: {max_attempts: 1}}\n"), cases); r.code != 0 {
+	if r := decides(t, "test", "--policies="+programtest.PolicyFile(t, "version: 1\ndependencies: {payments: {max_attempts: 1}}\n"), cases); r.code != 0 {
 		t.Errorf("of other policies: %+v", r)
 	}
 	write("version: 1\ntests:\n  - name: the last\n    atempt: {}\n")
 	if r := decides(t, "test", cases); r.code != 1 || r.out != "" || !strings.Contains(r.err, cases+`:4:5: unknown word "atempt"; did you mean "attempt"?`) || !strings.Contains(r.err, "refused, 2 mistakes") {
 		t.Errorf("%+v", r)
 	}
-	if r := decides(t, "test", policyFile(t, badPolicies)); r.code != 1 {
+	if r := decides(t, "test", programtest.PolicyFile(t, badPolicies)); r.code != 1 {
 		t.Errorf("no cases: %+v", r)
 	}
 }

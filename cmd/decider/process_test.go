@@ -12,17 +12,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // TestMain is the tests' beginning, and that of the client processes that
@@ -32,175 +26,37 @@ func TestMain(m *testing.M) {
 		os.Exit(runClient(config, os.Stdin, os.Stdout))
 	}
 	code := m.Run()
-	os.RemoveAll(program.dir)
+	programtest.Remove()
 	os.Exit(code)
 }
 
-// program is the decider that the tests run, built once.
-var program struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
-}
-
-// decider is the path of the program, built like the tests themselves: under
-// -race the processes look for races too, and one that finds any fails its test
-// by what it exits with.
-func decider(t testing.TB) string {
-	t.Helper()
-	program.once.Do(func() {
-		if program.dir, program.err = os.MkdirTemp("", "decider-test-"); program.err != nil {
-			return
-		}
-		program.path = filepath.Join(program.dir, "decider")
-		build := exec.Command("go", "build", "-buildvcs=false", "-race="+builtWith("-race", "false"), "-ldflags=-X main.version=v1.2.3", "-o", program.path, ".")
-		if out, err := build.CombinedOutput(); err != nil {
-			program.err = fmt.Errorf("go build: %w\n%s", err, out)
-		}
-	})
-	if program.err != nil {
-		t.Fatal(program.err)
-	}
-	return program.path
-}
-
-// builtWith is a setting that this test binary was built with.
-func builtWith(key, otherwise string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
-		}
-	}
-	return otherwise
-}
-
-// patience bounds everything that a test waits for. It is no measure of speed:
-// a busy machine may need a good part of it.
-const patience = 30 * time.Second
+// patience bounds everything that a test waits for.
+const patience = programtest.Patience
 
 // exactly is a bound of the store that no busy machine misses: where a test
 // counts grants, none may come from a local rule.
 const exactly = "--store-timeout=20s"
 
-// settings are the environment of a process: this one's without decider's own
-// variables, and more. Under -race a process would sleep a second at its end.
-func settings(more ...string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "DECIDER_") })
-	return append(append(env, "GORACE=atexit_sleep_ms=0"), more...)
-}
-
 // process is a decider that serves.
 type process struct {
+	*programtest.Process
 	// URL is its base, Listen the address in it.
 	URL, Listen string
-
-	cmd    *exec.Cmd
-	out    bytes.Buffer // safe to read once it has ended
-	err    *output
-	ended  chan struct{}
-	closed bool
 }
 
 // serve starts `decider serve` on a free port and waits until it answers. It is
 // stopped at the test's end and must then exit with 0.
 func serve(t testing.TB, args ...string) *process {
 	t.Helper()
-	return serveWith(t, settings(), append([]string{"--listen=127.0.0.1:0"}, args...)...)
+	return serveWith(t, programtest.Environment(), append([]string{"--listen=127.0.0.1:0"}, args...)...)
 }
-
-var answersAt = regexp.MustCompile(`"?decider answers"?.*?http://([^" ]+)`)
 
 func serveWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := launch(t, env, args...)
-	p.Listen = p.err.waitFor(t, answersAt, p.ended)
+	p := &process{Process: programtest.Start(t, env, args...)}
+	p.Listen = p.WaitFor(t, programtest.Address)
 	p.URL = "http://" + p.Listen
 	return p
-}
-
-// launch starts `decider serve` and waits for nothing.
-func launch(t testing.TB, env []string, args ...string) *process {
-	t.Helper()
-	p := &process{cmd: exec.Command(decider(t), append([]string{"serve"}, args...)...), err: newOutput(), ended: make(chan struct{})}
-	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = env, &p.out, p.err
-	// A test that is aborted leaves no server behind.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // what it exits with is looked at in stop
-		close(p.ended)
-	}()
-	t.Cleanup(func() { p.stop(t) })
-	return p
-}
-
-// stop ends the process as an operator does, once. It must end well, and must
-// not have written to standard output.
-func (p *process) stop(t testing.TB) {
-	t.Helper()
-	if p.closed {
-		return
-	}
-	p.closed = true
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // one that has ended is looked at below
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		t.Errorf("decider went on after SIGTERM")
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 || p.out.Len() > 0 {
-		t.Errorf("decider: exit code %d, standard output %q, standard error:\n%s", code, p.out.String(), p.err)
-	}
-}
-
-// output collects what a process writes while others look at it.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newOutput() *output { return &output{changed: make(chan struct{}, 1)} }
-
-// Write adds to the text.
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// waitFor waits until the text matches and returns the first group.
-func (o *output) waitFor(t testing.TB, pattern *regexp.Regexp, ended <-chan struct{}) string {
-	t.Helper()
-	late := time.After(patience)
-	for {
-		if m := pattern.FindStringSubmatch(o.String()); m != nil {
-			return m[1]
-		}
-		select {
-		case <-o.changed:
-		case <-ended:
-			t.Fatalf("decider has ended:\n%s", o)
-		case <-late:
-			t.Fatalf("no %q in:\n%s", pattern, o)
-		}
-	}
 }
 
 // result is what a command left.
@@ -212,7 +68,7 @@ type result struct {
 // command is a decider that does one thing and ends.
 type command struct {
 	args  []string
-	env   []string // beside settings
+	env   []string // beside this one's
 	stdin string
 	dir   string
 }
@@ -225,12 +81,12 @@ func decides(t testing.TB, args ...string) result {
 
 func (c command) run(t testing.TB) result {
 	t.Helper()
-	program := decider(t) // built before the time is measured
+	program := programtest.Program(t) // built before the time is measured
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, c.args...)
 	var out, errs bytes.Buffer
-	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = settings(c.env...), c.dir, strings.NewReader(c.stdin), &out, &errs
+	cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = programtest.Environment(c.env...), c.dir, strings.NewReader(c.stdin), &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
@@ -343,16 +199,6 @@ func tokens(t testing.TB, base, dependency string) float64 {
 	var state struct{ Budget bucket }
 	get(t, base+"/v1/dependencies/"+dependency, http.StatusOK, &state)
 	return state.Budget.Tokens
-}
-
-// policyFile writes a policy file and returns its path.
-func policyFile(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "policies.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // stores are the flags of a decider on each store, made when they are asked for.

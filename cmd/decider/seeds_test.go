@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"net/http"
 	"testing"
+
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // seedsPolicy has the policies of the published examples: an own backoff of
@@ -50,7 +52,7 @@ func TestTenFailures(t *testing.T) {
 	for store, flags := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			p := serve(t, append(flags(t), "--policies="+policyFile(t, seedsPolicy))...)
+			p := serve(t, append(flags(t), "--policies="+programtest.PolicyFile(t, seedsPolicy))...)
 			for i, test := range tests {
 				a := test.attempt
 				a.Dependency, a.RemainingMs = cmp.Or(a.Dependency, "ten-"+string(rune('a'+i))), deadline
@@ -98,7 +100,7 @@ func TestFiftyAsks(t *testing.T) {
 	for store, flags := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			p := serve(t, append(flags(t), "--policies="+policyFile(t, seedsPolicy))...)
+			p := serve(t, append(flags(t), "--policies="+programtest.PolicyFile(t, seedsPolicy))...)
 			for n := 1; n <= 50; n++ {
 				d := mustDecide(t, p.URL, got503("asked"))
 				if n <= 10 && d.Decision != "retry" || n > 10 && d.Reason != "budget_exhausted" {
@@ -116,7 +118,7 @@ func TestThousandRequests(t *testing.T) {
 	for store, flags := range stores {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			p := serve(t, append(flags(t), "--policies="+policyFile(t, seedsPolicy))...)
+			p := serve(t, append(flags(t), "--policies="+programtest.PolicyFile(t, seedsPolicy))...)
 			retries := 0
 			for range 1_000 {
 				a := attempt{Dependency: "storm", Method: http.MethodGet, Status: 503, Attempt: 1}

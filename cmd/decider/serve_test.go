@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // readiness is the answer to GET /readyz.
@@ -49,7 +50,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 // memory. (The variable is there because the usual port may be taken.)
 func TestServeNeedsNothing(t *testing.T) {
 	t.Parallel()
-	p := serveWith(t, settings("DECIDER_LISTEN=127.0.0.1:0"))
+	p := serveWith(t, programtest.Environment("DECIDER_LISTEN=127.0.0.1:0"))
 	if d := mustDecide(t, p.URL, got503("payments")); d.Decision != "retry" || d.Degraded || d.Budget.Tokens != 9 {
 		t.Errorf("%+v", d)
 	}
@@ -72,8 +73,8 @@ func TestServeNeedsNothing(t *testing.T) {
 // Every flag is a variable too, and the flag wins.
 func TestVariables(t *testing.T) {
 	t.Parallel()
-	file := policyFile(t, "version: 1\ndependencies:\n  payments: {max_attempts: 2}\n")
-	p := serveWith(t, settings("DECIDER_LISTEN=127.0.0.1:0", "DECIDER_POLICIES="+file, "DECIDER_STORE=memory", "DECIDER_SEED=1",
+	file := programtest.PolicyFile(t, "version: 1\ndependencies:\n  payments: {max_attempts: 2}\n")
+	p := serveWith(t, programtest.Environment("DECIDER_LISTEN=127.0.0.1:0", "DECIDER_POLICIES="+file, "DECIDER_STORE=memory", "DECIDER_SEED=1",
 		"DECIDER_STORE_TIMEOUT=1s", "DECIDER_REPLICAS=2", "DECIDER_SHUTDOWN_DELAY=0s", "DECIDER_LOG_FORMAT=json", "DECIDER_LOG_LEVEL=debug"), "--seed=11")
 	if d := mustDecide(t, p.URL, got503("payments")); d.DelayMs != 51 {
 		t.Errorf("%d ms, want those of --seed=11", d.DelayMs)
@@ -83,8 +84,8 @@ func TestVariables(t *testing.T) {
 	if d := mustDecide(t, p.URL, a); d.Reason != "attempts_exhausted" {
 		t.Errorf("%+v, want the policy of DECIDER_POLICIES", d)
 	}
-	p.stop(t)
-	for line := range strings.Lines(p.err.String()) {
+	p.Stop(t)
+	for line := range strings.Lines(p.Log.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("DECIDER_LOG_FORMAT=json: %s", line)
 		}
@@ -97,7 +98,7 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	p := serve(t, "--shutdown-delay=2s")
 	get(t, p.URL+"/readyz", http.StatusOK, &readiness{})
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	var notReady struct{ Title string }
@@ -122,12 +123,12 @@ func TestStop(t *testing.T) {
 		return err != nil
 	})
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 		t.Fatal("ended with a request unanswered")
 	default:
 	}
 	waiting.finish(t)
-	p.stop(t)
+	p.Stop(t)
 }
 
 // half is a request of which the server has the head and not the body.
@@ -174,21 +175,21 @@ func (h *half) finish(t *testing.T) {
 func TestInterruptStopsToo(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-p.ended:
+	case <-p.Ended:
 	case <-time.After(patience):
 		t.Error("still there")
 	}
-	p.stop(t)
+	p.Stop(t)
 }
 
 // A bad policy file stops the start with every mistake, on standard error.
 func TestBadPolicyFile(t *testing.T) {
 	t.Parallel()
-	file := policyFile(t, badPolicies)
+	file := programtest.PolicyFile(t, badPolicies)
 	r := decides(t, "serve", "--listen=127.0.0.1:0", "--policies="+file)
 	if r.code != 1 || r.out != "" {
 		t.Errorf("exit code %d, standard output %q", r.code, r.out)
@@ -221,7 +222,7 @@ func TestPortTaken(t *testing.T) {
 // An address that others can reach is served where that was said to be meant.
 func TestAllowAnonymous(t *testing.T) {
 	t.Parallel()
-	p := serveWith(t, settings("DECIDER_ALLOW_ANONYMOUS=true"), "--listen=0.0.0.0:0")
+	p := serveWith(t, programtest.Environment("DECIDER_ALLOW_ANONYMOUS=true"), "--listen=0.0.0.0:0")
 	_, port, err := net.SplitHostPort(p.Listen)
 	if err != nil {
 		t.Fatal(err)
@@ -260,8 +261,8 @@ func TestRedisComesLater(t *testing.T) {
 	if ready.store().State != "ok" {
 		t.Errorf("%+v", ready)
 	}
-	p.stop(t)
-	for line := range strings.Lines(p.err.String()) {
+	p.Stop(t)
+	for line := range strings.Lines(p.Log.String()) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("--log-format=json: %s", line)
 		}
@@ -274,8 +275,8 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	p := serve(t, "--redis-url=redis://user:secret@127.0.0.1:1/0")
 	mustDecide(t, p.URL, got503("payments"))
-	p.stop(t)
-	log := p.err.String()
+	p.Stop(t)
+	log := p.Log.String()
 	for _, want := range []string{`msg="decider answers" address=` + p.URL, "version=v1.2.3", "policies=built-in", "store=redis", `msg="decider stops"`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in:\n%s", want, log)
@@ -289,12 +290,12 @@ func TestLog(t *testing.T) {
 func TestLogLevel(t *testing.T) {
 	t.Parallel()
 	base := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	p := launch(t, settings(), "--listen="+base, "--log-level=ERROR")
+	p := programtest.Start(t, programtest.Environment(), "--listen="+base, "--log-level=ERROR")
 	eventually(t, "decider answers", func() bool {
 		return call(http.MethodGet, "http://"+base+"/readyz", nil, http.StatusOK, &struct{}{}) == nil
 	})
-	p.stop(t)
-	if log := p.err.String(); log != "" {
+	p.Stop(t)
+	if log := p.Log.String(); log != "" {
 		t.Errorf("nothing is wrong, and yet: %s", log)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // soakFor is how long TestSoak goes on: 20 s, or SOAK_SECONDS (make soak: 30 min).
@@ -50,7 +51,7 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	span := soakFor(t)
 	redis := redistest.Start(t)
-	file := policyFile(t, soakPolicies(2))
+	file := programtest.PolicyFile(t, soakPolicies(2))
 	p := serve(t, "--redis-url="+redis.URL, "--policies="+file, "--access-log=0")
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * soakers}}
 	mustSend(t, client, http.MethodGet, p.URL+"/readyz", "", "", 200)
@@ -193,7 +194,7 @@ func disturb(ctx context.Context, t *testing.T, p *process, redis *redistest.Ser
 			if err := os.WriteFile(file, []byte(soakPolicies(2+turn%3)), 0o600); err != nil {
 				t.Error(err)
 			}
-			_ = p.cmd.Process.Signal(syscall.SIGHUP) // one that has ended is told of elsewhere
+			_ = p.Cmd.Process.Signal(syscall.SIGHUP) // one that has ended is told of elsewhere
 		}
 	}
 }
@@ -210,7 +211,7 @@ func (f footprint) String() string {
 // measure looks at a process from outside, and asks it for its goroutines.
 func measure(t *testing.T, p *process) (f footprint) {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	if err != nil {
 		t.Error(err)
 	}
@@ -220,7 +221,7 @@ func measure(t *testing.T, p *process) (f footprint) {
 			f.bytes = kib * 1024
 		}
 	}
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Cmd.Process.Pid))
 	if err != nil {
 		t.Error(err)
 	}

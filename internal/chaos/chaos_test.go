@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // long asks for the long form: `make test-chaos`.
@@ -118,7 +119,7 @@ func (f *fault) play(t *testing.T) row {
 		f.setup = behindProxy
 	}
 	s := f.setup(t)
-	args := append([]string{"--redis-url=" + s.url, "--store-timeout=" + f.timeout().String(), "--policies=" + policyFile(t, chaosPolicies)}, s.args...)
+	args := append([]string{"--redis-url=" + s.url, "--store-timeout=" + f.timeout().String(), "--policies=" + programtest.PolicyFile(t, chaosPolicies)}, s.args...)
 	fleet, urls := make([]*process, replicas), make([]string, replicas)
 	for i := range fleet {
 		fleet[i] = serve(t, args...)
@@ -307,8 +308,8 @@ func checkWell(t *testing.T, p *process, f *fault) {
 	if s := p.status(t); s.Store.State != "ok" || len(s.Replicas) != replicas || s.Drift {
 		t.Errorf("in the end: %+v", s)
 	}
-	away, back := strings.Count(p.log.String(), "the store is out of reach"), strings.Count(p.log.String(), "the store is back")
+	away, back := strings.Count(p.Log.String(), "the store is out of reach"), strings.Count(p.Log.String(), "the store is back")
 	if away != back || f.unnoticed && away > 0 {
-		t.Errorf("told %d times that the store is away, %d times that it is back:\n%s", away, back, p.log)
+		t.Errorf("told %d times that the store is away, %d times that it is back:\n%s", away, back, p.Log)
 	}
 }

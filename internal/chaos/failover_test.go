@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // startFleet starts replicas on a store that know of each other.
@@ -18,7 +19,7 @@ func startFleet(t *testing.T, n int, policies string, args ...string) []*process
 	t.Helper()
 	fleet := make([]*process, n)
 	for i := range fleet {
-		fleet[i] = serve(t, append([]string{"--policies=" + policyFile(t, policies)}, args...)...)
+		fleet[i] = serve(t, append([]string{"--policies=" + programtest.PolicyFile(t, policies)}, args...)...)
 	}
 	if n > 1 {
 		know(t, fleet)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // exactly is a bound of the store that no busy machine misses: where grants are
@@ -226,8 +227,8 @@ func TestStatusOfAFleet(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--maxmemory-policy", "volatile-lru")
 	fleet := []*process{
-		serve(t, "--redis-url="+server.URL, "--policies="+policyFile(t, chaosPolicies)),
-		serve(t, "--redis-url="+server.URL, "--policies="+policyFile(t, chaosPolicies+"  other: {max_attempts: 2}\n")),
+		serve(t, "--redis-url="+server.URL, "--policies="+programtest.PolicyFile(t, chaosPolicies)),
+		serve(t, "--redis-url="+server.URL, "--policies="+programtest.PolicyFile(t, chaosPolicies+"  other: {max_attempts: 2}\n")),
 	}
 	know(t, fleet)
 	s := fleet[0].status(t)
@@ -240,8 +241,8 @@ func TestStatusOfAFleet(t *testing.T) {
 		}
 		return nil
 	})
-	if n := strings.Count(fleet[1].log.String(), "maxmemory_policy=volatile-lru"); n != 1 {
-		t.Errorf("logged %d times:\n%s", n, fleet[1].log)
+	if n := strings.Count(fleet[1].Log.String(), "maxmemory_policy=volatile-lru"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, fleet[1].Log)
 	}
 	var ready struct {
 		State      string
@@ -299,7 +300,7 @@ dependencies:
 		return nil
 	}
 	eventually(t, "the first probe", patience, func() error { return probe(fleet[0]) })
-	fleet[0].kill(t)
+	fleet[0].Kill(t)
 	if probe(fleet[1]) == nil {
 		t.Error("a second probe went out at once")
 	}

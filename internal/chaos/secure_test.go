@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // A Redis with TLS, a user and a password is used by those who trust its
@@ -15,7 +16,7 @@ import (
 func TestTLSAndPassword(t *testing.T) {
 	t.Parallel()
 	server, certificate := redistest.StartTLS(t)
-	policies := "--policies=" + policyFile(t, chaosPolicies)
+	policies := "--policies=" + programtest.PolicyFile(t, chaosPolicies)
 	trusting := serveWith(t, []string{"SSL_CERT_FILE=" + certificate}, "--redis-url="+server.URL, exactly, policies)
 	if answers := askAtOnce(t, trusting.URL, scarce, 50); answers["retry backoff"] != scarceTokens || answers["give_up budget_exhausted"] != 10 {
 		t.Errorf("with the certificate: %v", answers)
@@ -31,7 +32,7 @@ func TestTLSAndPassword(t *testing.T) {
 	}
 	eventually(t, "its status", 5*time.Second, func() error { return storeIs(impostor.status(t), "WRONGPASS") })
 	for _, p := range []*process{trusting, doubting, impostor} {
-		if text := p.log.String() + p.status(t).Store.Means; strings.Contains(text, "sesame") || strings.Contains(text, "guess") {
+		if text := p.Log.String() + p.status(t).Store.Means; strings.Contains(text, "sesame") || strings.Contains(text, "guess") {
 			t.Errorf("it tells the password:\n%s", text)
 		}
 	}
