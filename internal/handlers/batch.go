@@ -35,7 +35,7 @@ func (s *server) DecideBatch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.decideItems(requestContext(c), who(c), items)
+	s.decideItems(untilAnswered(c), who(c), items)
 	x.out = appendAnswers(x.out[:0], items)
 	return write(c, http.StatusOK, jsonType, x.out)
 }

@@ -20,11 +20,12 @@ func (s *server) Decide(c echo.Context) error {
 	if err := mayTouch(who(c), a.Dependency); err != nil {
 		return err
 	}
-	d, err := s.Decider.Decide(requestContext(c), a)
+	ctx := untilAnswered(c)
+	d, err := s.Decider.Decide(ctx, a)
 	if err != nil {
 		return err
 	}
-	s.count(requestContext(c), a, &d)
+	s.count(ctx, a, &d)
 	x.out = appendDecision(x.out[:0], &d)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -38,7 +39,7 @@ func (s *server) Explain(c echo.Context) error {
 		return err
 	}
 	var t decide.Trace
-	d, err := s.Decider.Explain(requestContext(c), a, &t)
+	d, err := s.Decider.Explain(untilAnswered(c), a, &t)
 	if err != nil {
 		return err
 	}

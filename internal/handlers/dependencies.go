@@ -20,7 +20,7 @@ func (s *server) GetDependency(c echo.Context, dependency gen.DependencyName, pa
 	if err != nil {
 		return err
 	}
-	one, err := s.dependency(requestContext(c), dependency, caller)
+	one, err := s.dependency(untilAnswered(c), dependency, caller)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *server) ListDependencies(c echo.Context, params gen.ListDependenciesPar
 	}
 	names := s.tally.with(exactNames(s.Policies.Rules()))
 	found := make([]*gen.Dependency, len(names))
-	ctx := requestContext(c)
+	ctx := untilAnswered(c)
 	sideBySide(len(names), func(i int) {
 		if one, err := s.dependency(ctx, names[i], caller); err == nil {
 			found[i] = &one // else it was asked about, and the file refuses it by now

@@ -29,7 +29,7 @@ func (s *server) ReportOutcomes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, asks := requestContext(c), who(c)
+	ctx, asks := untilAnswered(c), who(c)
 	states := make([]gen.DependencyState, len(in.outcomes))
 	sideBySide(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
 	return writeModel(c, gen.OutcomeAnswer{Dependencies: states})

@@ -66,7 +66,7 @@ func (s *server) LiftOverride(c echo.Context, dependency gen.DependencyName) err
 
 // override puts an override in force and keeps a record of who did it.
 func (s *server) override(c echo.Context, dependency string, p *decide.Policy, bucket string, o decide.Override) error {
-	ctx := requestContext(c)
+	ctx := untilAnswered(c)
 	state, err := s.Fleet.SetOverride(ctx, bucket, p, o)
 	if err != nil {
 		return &notTakenError{err}

@@ -176,3 +176,10 @@ func (p *problem) bytes() []byte {
 }
 
 func requestContext(c echo.Context) context.Context { return c.Request().Context() }
+
+// untilAnswered is the request's context without its end. net/http ends it when
+// the client leaves and as well when it has only closed its own half of the
+// connection, which it may (RFC 9293 §3.6) and then waits for the answer. What is
+// decided, counted and reported does not depend on that; the store has a bound of
+// its own.
+func untilAnswered(c echo.Context) context.Context { return context.WithoutCancel(requestContext(c)) }

@@ -2,8 +2,13 @@ package handlers
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +75,39 @@ func onFleet(t testing.TB, fleet *store.Fleet, prefix string) http.Handler {
 		NewID:  func() string { return "made-by-the-server" },
 	}
 	return newHandler(t, config)
+}
+
+// A client that closes its half of the connection still waits for the answer, and
+// gets that of the fleet.
+func TestHalfClosedConnections(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(onFleet(t, inRedis(t, redistest.Start(t).URL)(), "half:"))
+	defer server.Close()
+	for range 5 {
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "/v1/decide", `{"dependency":"payments","method":"GET","status":503}`},
+			{"POST", "/v1/decide/batch", `{"attempts":[{"dependency":"payments","method":"GET","status":503}]}`},
+			{"POST", "/v1/outcomes", `{"outcomes":[{"dependency":"payments","first_try_successes":20}]}`},
+			{"PUT", "/v1/dependencies/payments/override", `{"mode":"allow","expires_in_ms":1000,"reason":"a test"}`},
+			{"DELETE", "/v1/dependencies/payments/override", ""},
+			{"GET", "/v1/dependencies/payments", ""},
+		} {
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: decider\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+				c.method, c.path, len(c.body), c.body)
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") || !strings.Contains(string(answer), `"degraded":false`) {
+				t.Errorf("%s %s: %v, %s", c.method, c.path, err, answer)
+			}
+			conn.Close()
+		}
+	}
 }
 
 // ownBuckets gives each handler buckets of its own on a store that many share,
