@@ -26,7 +26,9 @@ const (
 	// is little traffic.
 	maxSlots = 20
 	// fewSuccesses close a half-open breaker that nobody probes, where nothing failed.
-	fewSuccesses = 5
+	// With five a dependency near its limit was let in too early and fell over once
+	// more; with twenty a small one waits a second longer than it need (goals G6, G7).
+	fewSuccesses = 10
 	// maxSlotCount bounds a slot's counts, so that the ratio's products stay exact.
 	maxSlotCount = 100_000_000
 )

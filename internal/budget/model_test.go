@@ -144,7 +144,7 @@ func (m *model) judge(t int64) {
 	}
 	total := int64(len(m.counted))
 	switch {
-	case m.breaker(t) == "half_open" && failures == 0 && total >= min(m.p.Breaker.MinAttempts, 5):
+	case m.breaker(t) == "half_open" && failures == 0 && total >= min(m.p.Breaker.MinAttempts, 10):
 		m.counted, m.leases, m.probed, m.openUntil = nil, nil, false, 0
 	case total < m.p.Breaker.MinAttempts:
 	case rat(failures, total).Cmp(rat(m.p.Breaker.FailureRatio, token)) >= 0:

@@ -111,7 +111,7 @@ func goalBlip(g *goalRun) Finding {
 	load := d.Score.Extra[0] / 280
 	met := load <= 1.02 && d.Never == 0 && d.Score.Recovery <= 25 && all.Never == 0 && all.Score.Recovery <= 4
 	return checkedF(met, "the policy's words: the spare capacity is 7 %, and a floor of 1 % beside 10 % of successes can spend all of it while calls time out, so one seed in a dozen is not back after 160 s; simulate size proposes 4 %, and all are back (G6b). "+
-		"The full breaker: it is next half open 2 to 3 s after the blip's end, what decides then waits 1.4 s for the 20 attempts that close it, for clients make 5 % of 280 calls/s, and clients hear of each turn with their next report",
+		"The full breaker: it is next half open 2 to 3 s after the blip's end, what decides then waits 0.7 s for the 10 successes that close it, for clients make 5 % of 280 calls/s, and clients hear of each turn with their next report",
 		"%.3f of the rate, %d of %d recover, mean %.1f s; full breaker %.1f s; 3 retries %.1f times, %.0f %% ok for ever",
 		load, d.Runs-d.Never, d.Runs, d.Score.Recovery, all.Score.Recovery, naive.Score.Extra[0]/280, naive.Score.Extra[1])
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"slices"
 	"testing"
 )
 
@@ -44,4 +45,25 @@ func TestGoalsEndWithTheContext(t *testing.T) {
 	if table, err := CheckGoals(ctx, 1, nil, nil); err == nil {
 		t.Errorf("%+v", table)
 	}
+}
+
+// A full breaker that lets everybody in before the queue is gone opens once more:
+// the point of G7 where that has happened.
+func TestFullBreakerIsBackAtOnce(t *testing.T) {
+	t.Parallel()
+	list, err := ByName("decider-breaker-all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scenarioC2()
+	s.Points = slices.DeleteFunc(s.Points, func(p Point) bool { return p.Label != "rho 0.70" })
+	r, err := Play(context.Background(), s, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.each("decider-breaker-all", func(row *Row) {
+		if row.Never > 0 || row.Score.Recovery > 6 {
+			t.Errorf("%s: back after %.1f s, %d of %d never", row.Point.Label, row.Score.Recovery, row.Never, row.Runs)
+		}
+	})
 }
