@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/retrydecider/decider/internal/decide"
@@ -290,8 +290,8 @@ func (c *call) flags(list ...bool) {
 
 func (c *call) words(list ...string) {
 	for _, text := range list {
-		c.text, _ = jsontext.AppendQuote(c.text, text) // its error is invalid UTF-8, which it has replaced
-		c.text = append(c.text, ',')
+		quoted, _ := json.Marshal(text) // a string is always JSON
+		c.text = append(append(c.text, quoted...), ',')
 	}
 }
 
