@@ -2,17 +2,12 @@ package budget
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 var _ decide.Several = (*Fleet)(nil)
-
-// maxSideBySide is how many buckets one list of questions asks at once: enough
-// that Redis is kept busy, few enough that one list starves nobody.
-const maxSideBySide = 64
 
 // sameBucket are questions to one bucket, for one call.
 type sameBucket struct {
@@ -25,7 +20,7 @@ type sameBucket struct {
 // the store's timeout bounds would be their sum. A thousand take Redis 3 ms.
 func (f *Fleet) AskAll(ctx context.Context, list []decide.Question, answers []decide.Answer) {
 	calls := byBucket(list)
-	sideBySide(len(calls), func(i int) {
+	sidebyside.Do(len(calls), func(i int) {
 		same := calls[i]
 		ops := make([]op, len(same.questions))
 		for n := range ops {
@@ -53,23 +48,4 @@ func byBucket(list []decide.Question) (calls []*sameBucket) {
 		same.questions, same.places = append(same.questions, *newQuestion(&list[i])), append(same.places, i)
 	}
 	return calls
-}
-
-// sideBySide calls do for every i below n, several at once, and returns when all
-// are done.
-func sideBySide(n int, do func(i int)) {
-	if n == 1 {
-		do(0)
-		return
-	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(n, maxSideBySide) {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	all.Wait()
 }

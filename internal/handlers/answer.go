@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 // Media types of answers.
@@ -50,14 +52,6 @@ func writeModel(c echo.Context, model any) error {
 	return write(c, http.StatusOK, jsonType, body)
 }
 
-// panicError is a panic of a handler.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (p *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
-
 // recover turns a panic into an error, which becomes a problem document. Once
 // the answer has begun the connection can only be cut.
 func (s *server) recover(next echo.HandlerFunc) echo.HandlerFunc {
@@ -70,9 +64,9 @@ func (s *server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 			if value == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http does
 				panic(value)
 			}
-			p, ok := value.(*panicError)
+			p, ok := value.(*sidebyside.PanicError)
 			if !ok {
-				p = &panicError{value, debug.Stack()}
+				p = &sidebyside.PanicError{Value: value, Stack: debug.Stack()}
 			}
 			err = p
 			if c.Response().Committed {

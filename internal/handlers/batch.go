@@ -3,10 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"runtime/debug"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
@@ -106,37 +103,3 @@ func (x *exchange) receiveBatch(r *http.Request) ([]batchItem, error) {
 
 // itemPlace is the JSON pointer of a list's item.
 func itemPlace(list string, i int) string { return list + "/" + strconv.Itoa(i) }
-
-// workers is how many items of one list are asked at once: enough that a store
-// over the network merges them, few enough that one batch starves nobody.
-const workers = 64
-
-// sideBySide calls do for every i below n, several at once, and returns when
-// all are done. A panic in one comes out of sideBySide.
-func sideBySide(n int, do func(i int)) {
-	if n == 1 {
-		do(0)
-		return
-	}
-	var (
-		next  atomic.Int64
-		cause atomic.Pointer[panicError]
-		group sync.WaitGroup
-	)
-	for range min(n, workers) {
-		group.Go(func() {
-			defer func() {
-				if value := recover(); value != nil {
-					cause.CompareAndSwap(nil, &panicError{value, debug.Stack()})
-				}
-			}()
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	group.Wait()
-	if p := cause.Load(); p != nil {
-		panic(p)
-	}
-}

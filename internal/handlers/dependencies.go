@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 // GetDependency answers GET /v1/dependencies/{dependency}.
@@ -37,7 +38,7 @@ func (s *server) ListDependencies(c echo.Context, params gen.ListDependenciesPar
 	names := s.tally.with(exactNames(s.Policies.Rules()))
 	found := make([]*gen.Dependency, len(names))
 	ctx := untilAnswered(c)
-	sideBySide(len(names), func(i int) {
+	sidebyside.Do(len(names), func(i int) {
 		if one, err := s.dependency(ctx, names[i], caller); err == nil {
 			found[i] = &one // else it was asked about, and the file refuses it by now
 		}

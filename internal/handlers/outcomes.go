@@ -9,6 +9,7 @@ import (
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
 	"github.com/retrydecider/decider/internal/identity"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 const maxOutcomes = 256
@@ -31,7 +32,7 @@ func (s *server) ReportOutcomes(c echo.Context) error {
 	}
 	ctx, asks := untilAnswered(c), who(c)
 	states := make([]gen.DependencyState, len(in.outcomes))
-	sideBySide(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
+	sidebyside.Do(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
 	return writeModel(c, gen.OutcomeAnswer{Dependencies: states})
 }
 

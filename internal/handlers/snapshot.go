@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 // newsSeconds is how many seconds of decisions a snapshot tells to those who
@@ -33,7 +34,7 @@ func (s *server) takeSnapshot() *snapshot {
 	status := s.Status()
 	names := s.tally.with(exactNames(s.Policies.Rules()))
 	found := make([]*gen.DependencySnapshot, len(names))
-	sideBySide(len(names), func(i int) {
+	sidebyside.Do(len(names), func(i int) {
 		p, bucket, err := s.Policies.Peek(names[i])
 		if err != nil {
 			return // it was asked about, and the policy file refuses it by now

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 // statesFor is how long the states are good for one scrape after another: however
@@ -97,7 +98,7 @@ func (s *server) exactStates() []namedState {
 	for name := range names {
 		list = append(list, namedState{name: name})
 	}
-	sideBySide(len(list), func(i int) {
+	sidebyside.Do(len(list), func(i int) {
 		if p, bucket, err := s.Policies.Peek(list[i].name); err == nil {
 			list[i].state = s.Fleet.State(context.Background(), bucket, p, "")
 		}
