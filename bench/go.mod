@@ -2,16 +2,14 @@ module github.com/retrydecider/decider/bench
 
 go 1.26.0
 
-require (
-	github.com/labstack/echo/v4 v4.16.0
-	github.com/retrydecider/decider v0.0.0
-)
+require github.com/retrydecider/decider v0.0.0
 
 require (
 	github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
 	github.com/getkin/kin-openapi v0.153.0 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/labstack/echo/v4 v4.16.0 // indirect
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect

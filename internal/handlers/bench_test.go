@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/handlers/bareecho"
 )
 
 // The two benchmarks stand side by side: the same JSON in and out over the same
@@ -30,18 +29,7 @@ func BenchmarkDecideHTTP(b *testing.B) {
 // BenchmarkBareEcho decodes and encodes the same JSON with encoding/json and
 // does nothing else.
 func BenchmarkBareEcho(b *testing.B) {
-	answer := benchAnswer(b)
-	e := echo.New()
-	e.POST("/v1/decide", func(c echo.Context) error {
-		var a gen.Attempt
-		if err := c.Bind(&a); err != nil {
-			return err
-		}
-		d := answer
-		d.Dependency = a.Dependency
-		return c.JSON(http.StatusOK, &d)
-	})
-	benchmarkHandler(b, e)
+	benchmarkHandler(b, bareecho.New(benchAnswer(b)))
 }
 
 // benchAnswer is what decider answers to benchBody.
