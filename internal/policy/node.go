@@ -3,6 +3,7 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"hash"
 	"slices"
 	"strconv"
@@ -191,4 +192,52 @@ func (n *node) writeTo(sum hash.Hash) {
 		each.writeTo(sum)
 	}
 	say('e', "")
+}
+
+// place is where a JSON pointer leads: the name of a member that has no members
+// itself, or as far as there is something.
+func (n *node) place(pointer string) *node {
+	at := n
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		i := slices.IndexFunc(at.members, func(m member) bool { return m.name == fromPointer.Replace(name) })
+		switch {
+		case i < 0:
+			return at
+		case len(at.members[i].value.members) == 0:
+			return at.members[i].key
+		}
+		at = at.members[i].value
+	}
+	return at
+}
+
+var fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
+
+// value is what the node is in JSON.
+func (n *node) value() any {
+	switch n.kind {
+	case mapping:
+		object := make(map[string]any, len(n.members))
+		for _, m := range n.members {
+			object[m.name] = m.value.value()
+		}
+		return object
+	case list:
+		items := make([]any, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.value()
+		}
+		return items
+	case plain:
+		if b, ok := n.bool(); ok {
+			return b
+		}
+		if isNumber(n.text) && json.Valid([]byte(n.text)) {
+			return json.Number(n.text)
+		}
+		return n.text
+	case null:
+		return nil
+	}
+	return n.text
 }
