@@ -110,7 +110,7 @@ func TestWordsAreTheContracts(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../api/openapi.yaml")
 	if err != nil {
-		t.Skip("the module is tested without its repository: ", err)
+		t.Fatal(err)
 	}
 	reasons := []Reason{
 		ReasonBackoff, ReasonRetryAfter, ReasonCoolDown, ReasonNotAFailure, ReasonCanceled, ReasonServerRefused, ReasonNotRetryable,

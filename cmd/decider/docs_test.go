@@ -13,9 +13,6 @@ import (
 // order, and compares what it prints with what the page says. See docsRunner
 // for what a block may say.
 func TestDocs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and starts decider")
-	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
