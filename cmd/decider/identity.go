@@ -62,6 +62,8 @@ func isLoopback(host string) bool {
 type guard struct {
 	door  *identity.Door
 	certs *identity.Certificates
+
+	keyFile, certFiles *watch.Watch // begun before the files were read
 }
 
 // open reads the files. A refused auth file is printed with every mistake.
@@ -71,6 +73,7 @@ func (f *identityFlags) open(w io.Writer) (*guard, error) {
 		g.door = &identity.Door{}
 	}
 	if f.AuthFile != "" {
+		g.keyFile = watch.Begin(f.AuthFile)
 		keys, err := identity.Open(f.AuthFile)
 		var wrong *identity.Error
 		if errors.As(err, &wrong) {
@@ -85,6 +88,7 @@ func (f *identityFlags) open(w io.Writer) (*guard, error) {
 	if f.TLSCert == "" {
 		return g, nil
 	}
+	g.certFiles = watch.Begin(f.TLSCert, f.TLSKey, f.TLSClientCA)
 	var err error
 	g.certs, err = identity.OpenCertificates(f.TLSCert, f.TLSKey, f.TLSClientCA)
 	return g, err
@@ -107,11 +111,11 @@ func (g *guard) scheme() string {
 
 // watch reads the files again when they change, or at a SIGHUP, until the context ends.
 func (g *guard) watch(ctx context.Context, log *slog.Logger) {
-	if g.door != nil && g.door.Keys != nil {
-		go watch.Files(ctx, g.door.Keys.Files(), hangups(ctx), log, func() { g.door.Keys.Reload(log) })
+	if g.keyFile != nil {
+		go g.keyFile.Run(ctx, hangups(ctx), log, func() { g.door.Keys.Reload(log) })
 	}
-	if g.certs != nil {
-		go watch.Files(ctx, g.certs.Files(), hangups(ctx), log, func() { g.certs.Reload(log) })
+	if g.certFiles != nil {
+		go g.certFiles.Run(ctx, hangups(ctx), log, func() { g.certs.Reload(log) })
 	}
 }
 

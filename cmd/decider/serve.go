@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/policy"
+	"github.com/retrydecider/decider/internal/watch"
 )
 
 // serveCommand answers over HTTP.
@@ -56,6 +57,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
 	log := newLogger(io.err, c.LogFormat, level)
+	policyFile := watch.Begin(c.Policies) // before it is read, so that no change is missed
 	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
 		return err
@@ -89,10 +91,11 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return errors.Join(err, listener.Close())
 	}
 	collectSeldom(os.Getenv)
+	go policyFile.Run(ctx, hangups(ctx), log, func() { policies.ReloadAndLog(log) })
+	guard.watch(ctx, log)
+	// From here on a SIGHUP is heard, and not the end of the process.
 	log.Info("decider answers", "address", guard.scheme()+"://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store(), "memory_limit", heedMemory("", os.Getenv))
 	policies.LogWarnings(log)
-	go policies.Watch(ctx, hangups(ctx), log)
-	guard.watch(ctx, log)
 	guard.warn(listener.Addr(), log)
 	go a.fleet.Watch(ctx)
 	if adminListener != nil {

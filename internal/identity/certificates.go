@@ -63,14 +63,6 @@ func (c *Certificates) Config() *tls.Config {
 // Refused says whether the files as they are now were refused.
 func (c *Certificates) Refused() bool { return c.refused.Load() }
 
-// Files are those that Reload reads.
-func (c *Certificates) Files() []string {
-	if c.clientCA == "" {
-		return []string{c.cert, c.key}
-	}
-	return []string{c.cert, c.key, c.clientCA}
-}
-
 // Reload reads the files again and puts them in force where they are good.
 func (c *Certificates) Reload(log *slog.Logger) {
 	config, err := c.load()

@@ -30,9 +30,6 @@ func (l *Live) Set() *Set { return l.current.Load() }
 // in force.
 func (l *Live) Refused() bool { return l.refused.Load() }
 
-// Files are those that Reload reads.
-func (l *Live) Files() []string { return []string{l.file} }
-
 // Reload reads the file again and puts it in force where it is good.
 func (l *Live) Reload(log *slog.Logger) {
 	set, err := Load(l.file)

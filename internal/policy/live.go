@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrydecider/decider/internal/decide"
-	"github.com/retrydecider/decider/internal/watch"
 )
 
 // Live is the policy file in force. It changes between two decisions, never
@@ -103,17 +101,8 @@ func (l *Live) Reload() ([]Difference, error) {
 	return Compare(before, set), nil
 }
 
-// Watch reloads whenever the file may have changed, until the context ends, and
-// logs what changed or why nothing did. again asks for a reload by hand.
-func (l *Live) Watch(ctx context.Context, again <-chan struct{}, log *slog.Logger) {
-	if l.file == "" {
-		<-ctx.Done()
-		return
-	}
-	watch.Files(ctx, []string{l.file}, again, log, func() { l.reloadAndLog(log) })
-}
-
-func (l *Live) reloadAndLog(log *slog.Logger) {
+// ReloadAndLog reloads and logs what changed or why nothing did.
+func (l *Live) ReloadAndLog(log *slog.Logger) {
 	changes, err := l.Reload()
 	if err != nil {
 		log.Error("policy file refused, the one in force stays", "file", l.file, "config", l.Set().Hash(), "error", err.Error())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/budget"
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/watch"
 )
 
 const (
@@ -174,13 +175,14 @@ func TestAConfigMapSwapIsPickedUp(t *testing.T) {
 	version("..2026_1", fileA)
 	link("..2026_1", "..data")
 	link("..data/policies.yaml", "policies.yaml")
-	live, err := Open(filepath.Join(dir, "policies.yaml"), time.Now)
+	path := filepath.Join(dir, "policies.yaml")
+	watched := watch.Begin(path)
+	live, err := Open(path, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := newLogged()
-	go live.Watch(t.Context(), nil, log.logger())
-	time.Sleep(200 * time.Millisecond) // until the folder is watched
+	go watched.Run(t.Context(), nil, log.logger(), func() { live.ReloadAndLog(log.logger()) })
 
 	version("..2026_2", fileB)
 	link("..2026_2", "..data_tmp")
@@ -248,9 +250,6 @@ func TestTheBuiltInPolicyIsNeverReloaded(t *testing.T) {
 	if changes, err := live.Reload(); changes != nil || err != nil || !live.LastReload().At.IsZero() {
 		t.Errorf("%v, %v", changes, err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	live.Watch(ctx, nil, slog.New(slog.DiscardHandler))
 }
 
 func TestWarningsAreLogged(t *testing.T) {
@@ -259,7 +258,7 @@ func TestWarningsAreLogged(t *testing.T) {
 	log := newLogged()
 	live.LogWarnings(log.logger())
 	write(t, path, strings.Replace(fileB, "max_attempts: 5", "max_attempts: 15", 1))
-	live.reloadAndLog(log.logger())
+	live.ReloadAndLog(log.logger())
 	for _, words := range []string{"kind=no-bound", "kind=many-attempts", "policies.yaml:2:", "policy changed"} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q is not logged:\n%s", words, log)

@@ -187,8 +187,9 @@ itself says is warned of. ` + "`--output`" + ` writes ` + "`json`, `sarif`" + ` 
 const pageReload = `
 ## Reloading
 
-The file's folder is watched, links that a ConfigMap swaps included; SIGHUP reads the file at once, and every 30 s it is read
-unasked. A good file is in force between two decisions, and what changed is logged word by word. A bad one changes nothing:
+The file's folder is watched from before the file is read at the start, links that a ConfigMap swaps included. What no event
+tells of (a network's file system, a folder that took another's place, no watch left to have) is seen within a second; SIGHUP
+reads the file at once, and every 30 s it is read unasked. A good file is in force between two decisions, and what changed is logged word by word. A bad one changes nothing:
 the log names every mistake, /readyz and /v1/status say since when, and ` + "`decider_policies_last_reload_successful`" + ` is 0. Buckets
 keep their tokens, clamped to the new capacity.
 
