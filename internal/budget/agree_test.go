@@ -1,13 +1,17 @@
 package budget
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
 	"github.com/retrydecider/decider/internal/decide"
@@ -47,23 +51,54 @@ func TestGoAndLuaAgree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			agree(t, url(t), agreeOperations()[name], newRandom(seed))
+			c := newClock()
+			agree(t, NewRedis(newClient(t, url(t)), c.now), c, "b", agreeOperations()[name])
 		})
 	}
 }
 
-func agree(t *testing.T, url string, operations int, r *rand.Rand) {
-	c := newClock()
-	lua := NewRedis(newClient(t, url), c.now)
+// Buckets that go by one script call have their rules, clocks and answers for
+// themselves.
+func TestGoAndLuaAgreeOnSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	const crowd = 12
+	client := newClient(t, redistest.Start(t).URL)
+	shared := newTogether(client.(*redis.Client))
+	if shared.whole.look(); !shared.whole.holds() {
+		t.Fatal("one server is not taken for one")
+	}
+	var sent atomic.Int64
+	before := scriptCalls(t, client)
+	var done sync.WaitGroup
+	for i := range crowd {
+		done.Go(func() {
+			c := newClock()
+			lua := NewRedis(client, c.now)
+			lua.send = func(ctx context.Context, call *call) ([]any, error) {
+				sent.Add(1)
+				return shared.send(ctx, call)
+			}
+			agree(t, lua, c, fmt.Sprintf("%d-", i), agreeOperations()["redis"]/crowd)
+		})
+	}
+	done.Wait()
+	if calls := int64(scriptCalls(t, client) - before); calls > sent.Load()*3/4 {
+		t.Errorf("%d script calls for %d of a bucket", calls, sent.Load())
+	}
+}
+
+// agree ends at the first difference.
+func agree(t *testing.T, lua *Redis, c *clock, prefix string, operations int) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := newRandom(seed)
 	var golang *plain
 	var rule *decide.Policy
 	bucket := ""
 	crowd, fresh := 0, 0
 	for n := 0; n < operations; {
 		if n >= fresh {
-			golang, bucket, rule = &plain{c: c}, fmt.Sprintf("b%d", n), randomRule(r)
+			golang, bucket, rule = &plain{c: c}, fmt.Sprintf("%s%d", prefix, n), randomRule(r)
 			crowd, fresh = pick(r, 2, 2, 2, 150), n+500
 		}
 		if r.IntN(20) == 0 {
@@ -73,9 +108,13 @@ func agree(t *testing.T, url string, operations int, r *rand.Rand) {
 		mine := randomOps(r, n, crowd)
 		theirs := copyOps(mine)
 		golang.run(rule, mine)
-		run(t, lua, bucket, rule, theirs...)
+		if err := lua.Run(t.Context(), bucket, rule, theirs); err != nil {
+			t.Errorf("operation %d: %v", n, err)
+			return
+		}
 		if diff := cmp.Diff(answers(mine), answers(theirs)); diff != "" {
-			t.Fatalf("operation %d under %+v %+v, Go and then Lua:\n%s", n, rule.Budget, rule.Breaker, diff)
+			t.Errorf("operation %d under %+v %+v, Go and then Lua:\n%s", n, rule.Budget, rule.Breaker, diff)
+			return
 		}
 		n += len(mine)
 	}

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -79,6 +81,13 @@ func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 		c.moved = func(ms int64) { age(t, client, ms) }
 		test(t, NewRedis(client, c.now), c)
 	})
+	t.Run("redis, one of several in a call", func(t *testing.T) {
+		t.Parallel()
+		c := newClock()
+		client := newClient(t, redistest.Start(t).URL)
+		c.moved = func(ms int64) { age(t, client, ms) }
+		test(t, between(t, client, c.now), c)
+	})
 	for name, server := range sharedServers {
 		t.Run(name, func(t *testing.T) {
 			c, client := newClock(), server.client(t)
@@ -86,6 +95,35 @@ func eachBackend(t *testing.T, test func(t *testing.T, b Backend, c *clock)) {
 			test(t, NewRedis(client, c.now), c)
 		})
 	}
+}
+
+// between is a backend whose every call stands between those of two other buckets,
+// which have keys of their own, as many callers as one may have, and an override.
+func between(t testing.TB, client redis.UniversalClient, now func() time.Time) *Redis {
+	t.Helper()
+	r, shared := NewRedis(client, now), newTogether(client.(*redis.Client))
+	p := testRule(func(p *decide.Policy) { p.Budget.CallerShare = 100_000 })
+	for _, bucket := range []string{"before", "behind"} {
+		run(t, r, bucket, p, op{override: &override{mode: decide.OverrideAllow, until: 1e12, author: bucket, words: bucket}})
+		for i := range maxCallers {
+			run(t, r, bucket, p, op{report: &report{caller: fmt.Sprint(bucket, i), firstTries: 1}})
+		}
+	}
+	idle := func(bucket string) *flight {
+		c := newCall(bucket, 1)
+		c.rule(p, now)
+		c.add(p, &op{ask: &question{failures: failures{count: 1, caller: bucket}, cost: token, id: "id", dryRun: true}})
+		c.end()
+		return &flight{call: c}
+	}
+	r.send = func(ctx context.Context, c *call) ([]any, error) {
+		mine := &flight{call: c}
+		if !shared.inOneCall(ctx, []*flight{idle("before"), mine, idle("behind")}) {
+			return nil, errors.New("this is one server")
+		}
+		return mine.replies, mine.err
+	}
+	return r
 }
 
 // follow sets a miniredis to the clock: SetTime moves its TIME alone and

@@ -7,10 +7,10 @@
 // numbers are integers below 2^53: tokens in millionths, times in ms.
 //
 // A [Backend] applies operations to one bucket atomically: [Memory] in this
-// process, [Redis] by one script call. [Fleet] puts one backend to work: it
-// merges what waits for one bucket (commit.go), tells failures afterwards
-// (tell.go), and answers from a local share while the backend is out of reach
-// (fallback.go, health.go).
+// process, [Redis] by one script call, which serves several buckets where many
+// wait (together.go). [Fleet] puts one backend to work: it merges what waits for
+// one bucket (commit.go), tells failures afterwards (tell.go), and answers from a
+// local share while the backend is out of reach (fallback.go, health.go).
 //
 // How a retry is planned before any state is asked is in package decide.
 package budget

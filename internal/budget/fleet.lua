@@ -1,11 +1,15 @@
--- The fleet's state of one dependency in Redis: the arithmetic of bucket.go,
+-- The fleet's state of a dependency in Redis: the arithmetic of bucket.go,
 -- breaker.go and caller.go once more, and nothing else. Names are the same.
 --
--- KEYS[1]  the bucket, a hash; the others hold decision_ids and report_ids
--- ARGV[1]  one JSON list: the clock in ms (false for Redis TIME), the rule's
---          numbers, then for each operation its word, how many values follow,
---          and these. One text that C decodes costs the server a third of what
---          as many arguments would, and a list of lists half as much again.
+-- KEYS  for each bucket the hash, then those that hold decision_ids and report_ids
+-- ARGV  for each bucket one JSON list: the clock in ms (false for Redis TIME), the
+--       rule's numbers, for each operation its word, how many values follow, and
+--       these; last, how many keys are the bucket's. One text that C decodes costs
+--       the server a third of what as many arguments would, and a list of lists
+--       half as much again.
+--
+-- Of one bucket the answers are a list; of more, a list of these, with an error in
+-- the place of a bucket that has one: the others know nothing of it.
 --
 -- Every number is an integer below 2^53, which a double holds exactly, and is
 -- written with %.0f: Lua's own text form keeps fourteen digits. Names in capitals
@@ -25,8 +29,6 @@ local NONE, PAUSE, ALLOW = 0, 1, 2
 
 local format = string.format
 
-local call = cjson.decode(ARGV[1])
-
 -- A list is read where it stands: to give each of its numbers a name in a table
 -- would cost a tenth of all. Of the call they are the rule's, and where the
 -- operations begin,
@@ -41,15 +43,10 @@ local OVERRIDE, OVERRIDE_UNTIL, OVERRIDE_SINCE, WON, LOST, EXTRA, SLOT, SLOT_US 
 local WINDOW, LEASES = 17, 18
 local TOKENS, OVERRIDE_AUTHOR, OVERRIDE_WORDS = 19, 20, 21
 
-local rule = call
-
-local now = call[1]
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
-end
-
-local b -- the bucket; nil: there is none yet
+local rule
+local now, time
+local before, keys = 0, 0 -- of the buckets before, of this one
+local b                   -- the bucket; nil: there is none yet
 
 -- All that follows is one function. What its functions share with what is above
 -- Lua then copies; in one and the same function it looks for each of these in a
@@ -58,9 +55,9 @@ local function serve()
 
 -- ------------------------------------------------------------------ the hash
 
-local callers, known = {}, 0 -- by name, and how many
-local changed = {}           -- callers to write; false: to delete
-local words = {}             -- of the override, as they were read
+local callers, known -- by name, and how many
+local changed        -- callers to write; false: to delete
+local words          -- of the override, as they were read
 
 local START, FAILURES, SUCCESSES = 1, 2, 3 -- of a slot of the breaker's window
 
@@ -70,7 +67,7 @@ local START, FAILURES, SUCCESSES = 1, 2, 3 -- of a slot of the breaker's window
 
 local function load()
   local tokens
-  local flat = redis.call('HGETALL', KEYS[1])
+  local flat = redis.call('HGETALL', KEYS[before + 1])
   for i = 1, #flat, 2 do
     local name, value = flat[i], flat[i + 1]
     if name == 'numbers' then
@@ -110,9 +107,9 @@ local function save(ttl)
       gone[#gone + 1] = 'caller:' .. name
     end
   end
-  redis.call('HSET', KEYS[1], unpack(args))
-  if #gone > 0 then redis.call('HDEL', KEYS[1], unpack(gone)) end
-  redis.call('PEXPIRE', KEYS[1], format('%.0f', ttl))
+  redis.call('HSET', KEYS[before + 1], unpack(args))
+  if #gone > 0 then redis.call('HDEL', KEYS[before + 1], unpack(gone)) end
+  redis.call('PEXPIRE', KEYS[before + 1], format('%.0f', ttl))
 end
 
 -- ----------------------------------------------------------------- bucket.go
@@ -481,14 +478,14 @@ local function ask(t, s, name, cost, fit, plain, gap, furthest)
   return verdict, cool_down, again, full, slot
 end
 
-local dirty = false
-local last = 0 -- the bucket's time at the last operation
+local dirty
+local last -- the bucket's time at the last operation
 
 -- run_ask answers an id as it was answered before
 local function run_ask(name, count, firsts, for_caller, server_delay, cost, fit, plain, gap, furthest, dry_run, key, own, delay)
   if key then
-    local before = redis.call('GET', KEYS[key])
-    if before then return before end
+    local kept = redis.call('GET', KEYS[before + key])
+    if kept then return kept end
   end
   local t = touch()
   last = t
@@ -503,7 +500,7 @@ local function run_ask(name, count, firsts, for_caller, server_delay, cost, fit,
   dirty = true
   if key and verdict == GRANTED then
     local kept = format('%s,%.0f,%.0f,%.0f,%.0f', text, max(own, slot), max(delay, slot), server_delay, full and cost or 0)
-    redis.call('SET', KEYS[key], kept, 'PX', IDS_LIVE)
+    redis.call('SET', KEYS[before + key], kept, 'PX', IDS_LIVE)
   end
   return text
 end
@@ -515,7 +512,7 @@ local function run_tell(name, count, firsts, for_caller, server_delay)
 end
 
 local function run_report(name, first_tries, retries, finals, key)
-  if key and not redis.call('SET', KEYS[key], '1', 'PX', REPORTS_LIVE, 'NX') then return '' end
+  if key and not redis.call('SET', KEYS[before + key], '1', 'PX', REPORTS_LIVE, 'NX') then return '' end
   last, dirty = touch(), true
   b[REPORTED] = last
   if rule[RATIO_MAX] > 0 then b[WON] = min(b[WON] + 1000 * retries, MAX_YIELD) end
@@ -566,15 +563,33 @@ local function ttl(t)
   return keep + TTL_MARGIN
 end
 
-load()
-local answers, at, behind = {}, OPERATIONS, #call + 1
-while at < behind do
-  local first = at + 2
-  at = first + call[at + 1]
-  answers[#answers + 1] = run[call[first - 2]](unpack(call, first, at - 1))
+local function serve_one(text)
+  local call = cjson.decode(text)
+  rule, now, keys = call, call[1], call[#call]
+  if not now then
+    time = time or redis.call('TIME')
+    now = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
+  end
+  b, callers, known, changed, words, touched, said, dirty, last = nil, {}, 0, {}, {}, nil, nil, false, 0
+  load()
+  local answers, at, behind = {}, OPERATIONS, #call
+  while at < behind do
+    local first = at + 2
+    at = first + call[at + 1]
+    answers[#answers + 1] = run[call[first - 2]](unpack(call, first, at - 1))
+  end
+  if dirty then save(ttl(last)) end
+  return answers
 end
-if dirty then save(ttl(last)) end
-return answers
+
+if #ARGV == 1 then return serve_one(ARGV[1]) end
+local all = {}
+for i, text in ipairs(ARGV) do
+  local good, answers = pcall(serve_one, text)
+  all[i] = good and answers or { err = answers.err or answers }
+  before = before + keys
+end
+return all
 
 end
 

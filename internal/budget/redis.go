@@ -2,11 +2,8 @@ package budget
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,43 +13,13 @@ import (
 	"github.com/retrydecider/decider/internal/decide"
 )
 
-//go:embed fleet.lua
-var fleetSource string
-
-var (
-	fleetLua    = withConstants(fleetSource)
-	fleetScript = redis.NewScript(fleetLua)
-
-	constantLine = regexp.MustCompile(`(?m)^local ([A-Z_, ]+) = ([0-9, ]+)$`)
-	capitals     = regexp.MustCompile(`\b[A-Z_]+\b`)
-)
-
-// withConstants puts the script's constants in where they are used. The script's
-// functions are made anew by each call, and each constant that one captures is
-// searched for: as locals they took a quarter of the server's time.
-func withConstants(script string) string {
-	values := map[string]string{}
-	for _, line := range constantLine.FindAllStringSubmatch(script, -1) {
-		numbers := strings.Split(line[2], ", ")
-		for i, name := range strings.Split(line[1], ", ") {
-			values[name] = numbers[i]
-		}
-	}
-	return capitals.ReplaceAllStringFunc(constantLine.ReplaceAllString(script, ""), func(name string) string {
-		if number, ok := values[name]; ok {
-			return number
-		}
-		return name
-	})
-}
-
 // Redis keeps buckets in Redis: one hash per bucket, one script call per Run.
 // All keys of a bucket have one hash tag, decider:{bucket}:…, so a cluster
 // keeps them together.
 type Redis struct {
 	client redis.UniversalClient
-	// send sends a script call: together with others where there is one server.
-	send func(context.Context, redis.Cmder) error
+	// send makes a script call: together with others where there is one server.
+	send func(context.Context, *call) ([]any, error)
 	// now is nil where Redis TIME is the clock.
 	now func() time.Time
 }
@@ -61,9 +28,11 @@ type Redis struct {
 // ([NewClient]). now is nil for Redis TIME, the fleet's one clock; a host
 // that forbids TIME in scripts hands in its own.
 func NewRedis(client redis.UniversalClient, now func() time.Time) *Redis {
-	r := &Redis{client: client, send: client.Process, now: now}
+	r := &Redis{client: client, now: now}
 	if one, ok := client.(*redis.Client); ok {
-		r.send = (&together{client: one}).Process
+		r.send = newTogether(one).send
+	} else {
+		r.send = func(ctx context.Context, c *call) ([]any, error) { return evaluate(ctx, client.Process, c) }
 	}
 	return r
 }
@@ -82,8 +51,8 @@ func (r *Redis) Run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	for i := range ops {
 		c.add(p, &ops[i])
 	}
-	c.text[len(c.text)-1] = ']' // in place of the last comma
-	replies, err := r.eval(ctx, c)
+	c.end()
+	replies, err := r.send(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -112,187 +81,6 @@ func (r *Redis) run(ctx context.Context, bucket string, p *decide.Policy, ops []
 		return nil
 	}
 	return r.Run(ctx, bucket, p, ops)
-}
-
-// eval runs the script by its hash, and whole where Redis has forgotten it:
-// that reply alone proves that nothing ran. SCRIPT LOAD, which proxies forbid,
-// is not needed.
-func (r *Redis) eval(ctx context.Context, c *call) ([]any, error) {
-	replies, err := r.process(ctx, "evalsha", fleetScript.Hash(), c)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		replies, err = r.process(ctx, "eval", fleetLua, c)
-	}
-	return replies, err
-}
-
-func (r *Redis) process(ctx context.Context, command, script string, c *call) ([]any, error) {
-	args := make([]any, 0, 4+len(c.keys))
-	args = append(args, command, script, len(c.keys))
-	args = append(args, c.keys...)
-	args = append(args, c.text)
-	cmd := &once{redis.NewSliceCmd(ctx, args...)}
-	cmd.SetFirstKeyPos(3)
-	if err := r.send(ctx, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Result()
-}
-
-// once is a command that the client never sends again by itself: the cluster
-// client otherwise repeats one that timed out inside its loop for redirects.
-type once struct{ *redis.SliceCmd }
-
-// NoRetry tells the client so.
-func (*once) NoRetry() bool { return true }
-
-// call is one script call in the making: its keys, and its one argument, a JSON
-// list of the clock, the rule and the operations.
-type call struct {
-	prefix string
-	keys   []any
-	text   []byte
-}
-
-// Bytes of a rule and of an operation in a call, rather more than usual.
-const (
-	ruleBytes = 192
-	opBytes   = 96
-)
-
-func newCall(bucket string, ops int) *call {
-	prefix := keyPrefix(bucket)
-	return &call{prefix: prefix, keys: append(make([]any, 0, 2), prefix+"state"), text: make([]byte, 0, ruleBytes+ops*opBytes)}
-}
-
-// keyPrefix begins every key of a bucket. A candidate's keys have the hash tag of
-// the bucket that it is a candidate of.
-func keyPrefix(bucket string) string {
-	if of, ok := decide.CutCandidate(bucket); ok {
-		return "decider:{" + of + "}:candidate:"
-	}
-	return "decider:{" + bucket + "}:"
-}
-
-// rule adds the clock and the rule's numbers.
-func (c *call) rule(p *decide.Policy, now func() time.Time) {
-	c.text = append(c.text, '[')
-	if now == nil {
-		c.text = append(c.text, "false"...)
-	} else {
-		c.text = strconv.AppendInt(c.text, now().UnixMilli(), 10)
-	}
-	c.text = append(c.text, ',')
-	r, k := &p.Budget, &p.Breaker
-	c.numbers(r.Capacity, r.CapacityMillis, r.NanoPerSecond, r.Ratio, r.CallerShare, r.Cost[decide.Plain])
-	c.flags(r.Off, r.DepositOnRequest, k.Mode != decide.BreakerModeOff)
-	c.numbers(k.FailureRatio, k.MinAttempts, k.Window, k.OpenFor, k.Probes)
-	c.flags(p.CoolDown == decide.CoolDownOff)
-	c.numbers(p.RetryAfter.Max, r.RatioMax)
-}
-
-// add adds an operation: its word, how many values follow, and these.
-func (c *call) add(p *decide.Policy, o *op) {
-	switch {
-	case o.ask != nil:
-		c.ask(p, o.ask)
-	case o.tell != nil:
-		c.word("tell", 5)
-		c.failures(o.tell)
-	case o.report != nil:
-		c.report(o.report)
-	case o.look != nil:
-		c.word("look", 1)
-		c.words(o.look.caller)
-	case o.override != nil:
-		v := o.override
-		c.word("override", 4)
-		c.numbers(int64(v.mode), v.until)
-		c.words(v.author, v.words)
-	}
-}
-
-func (c *call) word(word string, values int64) {
-	c.text = append(append(append(c.text, '"'), word...), `",`...)
-	c.numbers(values)
-}
-
-// ask adds a question: the failure, its price, its bound, what it may pay with
-// and must wait for, and, where it has an id, what is kept with that. What ends
-// the list and says nothing is left out.
-func (c *call) ask(p *decide.Policy, q *question) {
-	gap, pace := int64(0), &p.Backoff[q.kind]
-	if pace.Strategy == decide.Paced {
-		gap = pace.Gap
-	}
-	values := int64(8)
-	switch {
-	case q.id != "":
-		values = 14
-	case q.dryRun, gap > 0:
-		values = 11
-	}
-	c.word("ask", values)
-	c.failures(&q.failures)
-	c.numbers(q.cost)
-	if q.fit.Present {
-		c.numbers(q.fit.Value)
-	} else {
-		c.flags(false)
-	}
-	c.flags(q.kind == decide.Plain)
-	if values > 8 {
-		c.numbers(gap, pace.Cap)
-		c.flags(q.dryRun)
-	}
-	if q.id != "" {
-		c.key("id:", q.id)
-		c.numbers(q.own, q.delay)
-	}
-}
-
-func (c *call) report(r *report) {
-	values := int64(4)
-	if r.id != "" {
-		values = 5
-	}
-	c.word("report", values)
-	c.words(r.caller)
-	c.numbers(r.firstTries, r.retries, r.finals)
-	if r.id != "" {
-		c.key("report:", reportKey(r.caller, r.id))
-	}
-}
-
-func (c *call) failures(f *failures) {
-	c.words(f.caller)
-	c.numbers(f.count, f.firsts)
-	c.flags(f.forCaller)
-	c.numbers(f.serverDelay)
-}
-
-// key adds a key of the bucket, and its place among the keys.
-func (c *call) key(kind, id string) {
-	c.keys = append(c.keys, c.prefix+kind+id)
-	c.numbers(int64(len(c.keys)))
-}
-
-func (c *call) numbers(list ...int64) {
-	for _, n := range list {
-		c.text = append(strconv.AppendInt(c.text, n, 10), ',')
-	}
-}
-
-func (c *call) flags(list ...bool) {
-	for _, on := range list {
-		c.text = append(strconv.AppendBool(c.text, on), ',')
-	}
-}
-
-func (c *call) words(list ...string) {
-	for _, text := range list {
-		quoted, _ := json.Marshal(text) // a string is always JSON
-		c.text = append(append(c.text, quoted...), ',')
-	}
 }
 
 // read fills what the operation was answered. last is what the question before

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -9,12 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// together sends what waits for one server in one go. Buckets cannot share a
-// script call; their calls can share a write, a read and what the server does
-// around each. Nothing waits while fewer than maxFlights are under way, so that
-// a call goes alone where it is the only one.
+// together sends what waits for one address in one go. Where that is one server,
+// one script call serves several buckets; else each has a call of its own, and
+// they share a write, a read and what the server does around each. Nothing waits
+// while fewer than maxFlights are under way, so that a call goes alone where it is
+// the only one.
 type together struct {
 	client *redis.Client
+	whole  whole
 
 	mu      sync.Mutex
 	flying  int
@@ -24,39 +27,45 @@ type together struct {
 const (
 	// maxFlights are enough to keep a server busy over a network.
 	maxFlights = 2
-	// maxTogether bounds the calls of one flight, so that none waits long for
-	// the last of it.
+	// maxTogether bounds the buckets of one flight, so that none waits long for the
+	// last of it. Their operations are maxMerged at most, as those of one bucket.
 	maxTogether = 64
 )
 
-// flight is one command that waits for others to come back.
-type flight struct {
-	ctx  context.Context //nolint:containedctx // of the command, whose deadline the flight keeps
-	cmd  redis.Cmder
-	done chan struct{}
+func newTogether(client *redis.Client) *together {
+	return &together{client: client, whole: whole{client: client}}
 }
 
-// Process sends a command, which keeps its error, alone or with others.
-func (t *together) Process(ctx context.Context, cmd redis.Cmder) error {
+// flight is one call that waits for others to come back.
+type flight struct {
+	ctx     context.Context //nolint:containedctx // of the call, whose deadline the flight keeps
+	call    *call
+	replies []any
+	err     error
+	done    chan struct{}
+}
+
+// send makes a call, alone or with others.
+func (t *together) send(ctx context.Context, c *call) ([]any, error) {
 	t.mu.Lock()
 	if t.flying < maxFlights {
 		t.flying++
 		t.mu.Unlock()
-		err := t.client.Process(ctx, cmd)
+		replies, err := evaluate(ctx, t.client.Process, c)
 		if next := t.next(); next != nil {
 			go t.fly(next)
 		}
-		return err
+		return replies, err
 	}
-	f := &flight{ctx: ctx, cmd: cmd, done: make(chan struct{})}
+	f := &flight{ctx: ctx, call: c, done: make(chan struct{})}
 	t.waiting = append(t.waiting, f)
 	t.mu.Unlock()
 	select {
 	case <-f.done:
-		return cmd.Err()
+		return f.replies, f.err
 	case <-ctx.Done():
 		t.withdraw(f)
-		return ctx.Err() // the command may still be under way, and is not looked at
+		return nil, ctx.Err() // the call may still be under way, and is not looked at
 	}
 }
 
@@ -72,7 +81,11 @@ func (t *together) withdraw(f *flight) {
 func (t *together) next() []*flight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := min(len(t.waiting), maxTogether)
+	n, ops := 0, 0
+	for n < min(len(t.waiting), maxTogether) && (n == 0 || ops+t.waiting[n].call.ops <= maxMerged) {
+		ops += t.waiting[n].call.ops
+		n++
+	}
 	if n == 0 {
 		t.flying--
 		return nil
@@ -85,14 +98,72 @@ func (t *together) next() []*flight {
 // fly makes one flight after the other until nobody waits.
 func (t *together) fly(batch []*flight) {
 	for ; batch != nil; batch = t.next() {
-		pipe := t.client.Pipeline()
-		for _, f := range batch {
-			_ = pipe.Process(batch[0].ctx, f.cmd) // it is sent by Exec
+		ctx := batch[len(batch)-1].ctx // the last one lasts longest
+		if len(batch) == 1 || !t.whole.holds() || !t.inOneCall(ctx, batch) {
+			t.inOnePipeline(ctx, batch)
 		}
-		_, _ = pipe.Exec(batch[len(batch)-1].ctx) // each command keeps its error; the last one lasts longest
 		for _, f := range batch {
 			close(f.done)
 		}
 		runtime.Gosched() // whoever is about to ask goes along
 	}
+}
+
+// inOneCall runs the script once for all; where the address turns out to be more
+// than one server it says false, and nothing has run.
+func (t *together) inOneCall(ctx context.Context, batch []*flight) bool {
+	calls := make([]*call, len(batch))
+	for i, f := range batch {
+		calls[i] = f.call
+	}
+	lists, err := evaluate(ctx, t.client.Process, calls...)
+	if redis.HasErrorPrefix(err, crossSlot) {
+		t.whole.deny()
+		return false
+	}
+	if err == nil && len(lists) != len(batch) {
+		err = fmt.Errorf("%d answers for %d buckets", len(lists), len(batch))
+	}
+	for i, f := range batch {
+		if f.err = err; err != nil {
+			continue
+		}
+		switch list := lists[i].(type) {
+		case []any:
+			f.replies = list
+		case error:
+			f.err = list
+		default:
+			f.err = fmt.Errorf("an answer that is none of the script's: %v", list)
+		}
+	}
+	return true
+}
+
+// inOnePipeline runs the script for each, those that the server did not know it
+// for once more.
+func (t *together) inOnePipeline(ctx context.Context, batch []*flight) {
+	var unknown []*flight
+	for _, f := range t.pipeline(ctx, byHash, batch) {
+		if isUnknown(f.err) {
+			unknown = append(unknown, f)
+		}
+	}
+	if unknown != nil {
+		t.pipeline(ctx, byText, unknown)
+	}
+}
+
+func (t *together) pipeline(ctx context.Context, command func(context.Context, ...*call) *once, batch []*flight) []*flight {
+	pipe := t.client.Pipeline()
+	commands := make([]*once, len(batch))
+	for i, f := range batch {
+		commands[i] = command(ctx, f.call)
+		_ = pipe.Process(ctx, commands[i]) // it is sent by Exec
+	}
+	_, _ = pipe.Exec(ctx) // each command keeps its error
+	for i, f := range batch {
+		f.replies, f.err = commands[i].Result()
+	}
+	return batch
 }

@@ -8,24 +8,71 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/retrydecider/decider/internal/budget/redistest"
 	"github.com/retrydecider/decider/internal/decide"
 )
 
 // Many buckets share their way to the server and nothing else: each grants what
-// it holds, by one script call for each question, though the server has
-// forgotten the script when they come.
+// it holds, though the server has forgotten the script when they come, and though
+// what has the address is not one server.
 func TestTogetherEachBucketIsItsOwn(t *testing.T) {
 	t.Parallel()
+	for name, start := range map[string]func(t *testing.T) (url string, isWhole bool){
+		"one server": func(t *testing.T) (string, bool) { return redistest.Start(t).URL, true },
+		"shards": func(t *testing.T) (string, bool) {
+			return "redis://" + redistest.StartShards(t, redistest.Start(t), redistest.Start(t)), false
+		},
+		"a cluster that is not called one": func(t *testing.T) (string, bool) {
+			node := redistest.Start(t, "--cluster-enabled", "yes")
+			node.Do(t, "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+			for node.Do(t, "CLUSTER", "INFO").(string)[:16] != "cluster_state:ok" {
+				time.Sleep(10 * time.Millisecond)
+			}
+			return node.URL, false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, isWhole := start(t)
+			client := newClient(t, url)
+			store := NewRedis(client, nil)
+			shared := newTogether(client.(*redis.Client))
+			store.send = shared.send
+			for range 2 { // when nobody has looked yet, and then
+				eachGrantsWhatItHolds(t, store)
+				shared.whole.look()
+			}
+			if shared.whole.holds() != isWhole {
+				t.Errorf("taken for one server: %v", !isWhole)
+			}
+			if !isWhole && name != "shards" { // those refuse nothing
+				shared.whole.saw(true, time.Hour) // as it was before
+				eachGrantsWhatItHolds(t, store)
+				if shared.whole.holds() {
+					t.Error("a server's word that it is not one is not taken")
+				}
+			}
+		})
+	}
+}
+
+var rounds atomic.Int64
+
+func eachGrantsWhatItHolds(t *testing.T, store *Redis) {
+	t.Helper()
 	const buckets, holding, questions = 100, 3, 5
-	client := newClient(t, redistest.Start(t).URL)
-	f := patientFleet(t, client, nil)
+	f := NewSharedFleet(Shared{Store: store, Timeout: 10 * time.Second, ProbeEvery: 50 * time.Millisecond,
+		Now: time.Now, Replicas: func() int { return 1 }})
+	defer f.Close(context.Background())
+	round := rounds.Add(1)
 	var granted [buckets]atomic.Int64
 	var done sync.WaitGroup
 	for i := range buckets {
 		done.Go(func() {
 			p := testRule(func(p *decide.Policy) {
-				p.Name = fmt.Sprintf("bucket-%d", i)
+				p.Name = fmt.Sprintf("bucket-%d-%d", round, i)
 				p.Budget.Capacity, p.Budget.NanoPerSecond = holding*token, 0
 			})
 			for range questions {
@@ -46,6 +93,40 @@ func TestTogetherEachBucketIsItsOwn(t *testing.T) {
 	}
 	if got := f.Stats(); got.Calls != buckets*questions || got.Errors != 0 {
 		t.Errorf("%+v, want %d calls", got, buckets*questions)
+	}
+}
+
+// One bucket's error is no other's: those before and behind it in the same call
+// are answered, and charged once.
+func TestTogetherOneBadBucket(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, redistest.Start(t).URL)
+	shared := newTogether(client.(*redis.Client))
+	store := NewRedis(client, nil)
+	rule := func(i int) *decide.Policy { return testRule(named(fmt.Sprintf("bucket-%d", i), nil)) }
+	const bad, crowd = 1, 3
+	client.Set(t.Context(), stateKey(rule(bad)), "somebody else's", 0)
+	batch := make([]*flight, crowd)
+	for i := range batch {
+		c := newCall(rule(i).Name, 1)
+		c.rule(rule(i), nil)
+		c.add(rule(i), &op{ask: &question{failures: failures{count: 1}, cost: token}})
+		c.end()
+		batch[i] = &flight{call: c}
+	}
+	if !shared.inOneCall(t.Context(), batch) {
+		t.Fatal("this is one server")
+	}
+	for i, f := range batch {
+		if isBad := i == bad; isBad != redis.HasErrorPrefix(f.err, "WRONGTYPE") || isBad != (f.replies == nil) {
+			t.Errorf("bucket %d: %v, %v", i, f.replies, f.err)
+		}
+		if i == bad {
+			continue
+		}
+		if got := lookAt(t, store, rule(i), "").Budget.Tokens; got != 9*token {
+			t.Errorf("bucket %d holds %d, want %d", i, got, 9*token)
+		}
 	}
 }
 

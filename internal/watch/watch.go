@@ -85,7 +85,7 @@ func (w *Watch) settled(ctx context.Context, events <-chan fsnotify.Event, lost 
 		case <-ctx.Done():
 			return
 		case <-events:
-		case <-lost:
+		case <-lost: //nolint:errcheck // it says that something was lost, and not what
 		case <-glances.C:
 			if !w.looksOther() {
 				continue

@@ -16,6 +16,11 @@ import (
 // what is no answer at all. It returns its address and ends with the test.
 func StartStub(t testing.TB, answer string) (address string) {
 	t.Helper()
+	return startStub(t, func([]string) string { return answer })
+}
+
+func startStub(t testing.TB, answer func(command []string) string) (address string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +33,7 @@ func StartStub(t testing.TB, answer string) (address string) {
 }
 
 type stub struct {
-	answer string
+	answer func(command []string) string
 	served sync.WaitGroup
 
 	mu     sync.Mutex
@@ -80,14 +85,14 @@ func (s *stub) talk(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		if _, err := io.WriteString(conn, s.answerTo(strings.ToUpper(command))); err != nil {
+		if _, err := io.WriteString(conn, s.answerTo(command)); err != nil {
 			return
 		}
 	}
 }
 
-func (s *stub) answerTo(command string) string {
-	switch command {
+func (s *stub) answerTo(command []string) string {
+	switch strings.ToUpper(command[0]) {
 	case "HELLO":
 		return "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 	case "CLIENT", "SELECT":
@@ -95,31 +100,29 @@ func (s *stub) answerTo(command string) string {
 	case "PING":
 		return "+PONG\r\n"
 	}
-	return s.answer
+	return s.answer(command)
 }
 
 var errNoCommand = errors.New("not an array of strings")
 
-// readCommand reads one command, an array of strings, and returns its name.
-func readCommand(in *bufio.Reader) (name string, err error) {
+// readCommand reads one command, an array of strings.
+func readCommand(in *bufio.Reader) (words []string, err error) {
 	n, err := readLength(in, '*')
 	if err != nil || n < 1 {
-		return "", errors.Join(err, errNoCommand)
+		return nil, errors.Join(err, errNoCommand)
 	}
-	for i := range n {
+	for range n {
 		length, err := readLength(in, '$')
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		text := make([]byte, length+len("\r\n"))
 		if _, err := io.ReadFull(in, text); err != nil {
-			return "", err
+			return nil, err
 		}
-		if i == 0 {
-			name = string(text[:length])
-		}
+		words = append(words, string(text[:length]))
 	}
-	return name, nil
+	return words, nil
 }
 
 func readLength(in *bufio.Reader, kind byte) (int, error) {
