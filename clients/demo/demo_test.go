@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -16,51 +15,51 @@ import (
 	"time"
 )
 
-// TestMain is a process of a fleet where the demo starts it as one.
+var buildTo string
+
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "fleet" {
-		if err := run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	directory, err := os.MkdirTemp("", "decider-demo-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	builtDecider = filepath.Join(directory, "decider")
+	buildTo = directory
 	code := m.Run()
 	_ = os.RemoveAll(directory)
 	os.Exit(code)
 }
 
-// builtDecider is where the decider of this repository is built to.
+// program builds a command of this repository, once.
+type program struct {
+	name, module, pkg string
+	once              sync.Once
+}
+
 var (
-	builtDecider string
-	build        sync.Once
+	deciderProgram = program{name: "decider", module: "../..", pkg: "./cmd/decider"}
+	demoProgram    = program{name: "demo", module: ".", pkg: "."}
 )
 
-// buildDecider builds the decider of this repository, once.
-func buildDecider(t *testing.T) string {
+func (p *program) build(t *testing.T) (path string) {
 	t.Helper()
-	build.Do(func() {
-		command := exec.Command("go", "build", "-o", builtDecider, "./cmd/decider")
-		command.Dir = "../.."
+	path = filepath.Join(buildTo, p.name)
+	p.once.Do(func() {
+		command := exec.Command("go", "build", "-o", path, p.pkg)
+		command.Dir = p.module
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	})
-	return builtDecider
+	return path
 }
 
-// The storm, from real processes and a real Redis, in a quarter of a minute.
+// The storm, from real processes and a real Redis, in a quarter of a minute. The
+// demo is a program of its own, as it is for who runs it: in a test's process the
+// race detector would take the time that its clients need to keep their pace.
 func TestShortDemo(t *testing.T) {
-	var out, progress bytes.Buffer
 	picture := filepath.Join(t.TempDir(), "demo.svg")
-	err := run(t.Context(), []string{"-short", "-decider", buildDecider(t), "-out", picture}, strings.NewReader(""), &out, &progress)
-	t.Logf("%s%s", &progress, &out)
+	out, err := exec.CommandContext(t.Context(), demoProgram.build(t), "-short", "-decider", deciderProgram.build(t), "-out", picture).CombinedOutput()
+	t.Logf("%s", out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +140,7 @@ func TestReadGoals(t *testing.T) {
 
 // 64 that ask two deciders at once are granted what the bucket holds.
 func TestAskAtOnce(t *testing.T) {
-	d := &demo{plan: shortPlan, deciderPath: buildDecider(t), redisPath: "redis-server", progress: io.Discard}
+	d := &demo{plan: shortPlan, deciderPath: deciderProgram.build(t), redisPath: "redis-server", progress: io.Discard}
 	t.Cleanup(d.stop)
 	deciders, err := d.startForGoals(t.Context())
 	if err != nil {

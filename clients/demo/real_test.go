@@ -27,7 +27,7 @@ func startReal(t *testing.T, policies string) *decider.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(buildDecider(t), "serve", "--listen", address, "--policies", file, "--log-level", "ERROR")
+	command := exec.Command(deciderProgram.build(t), "serve", "--listen", address, "--policies", file, "--log-level", "ERROR")
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
