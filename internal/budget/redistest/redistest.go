@@ -4,8 +4,10 @@ package redistest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,8 +40,17 @@ type Server struct {
 // test: a suite that skips the real server proves nothing.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	port := FreePort(t)
-	return start(t, port, t.TempDir(), append([]string{"--port", strconv.Itoa(port)}, args...)...)
+	for tries := 1; ; tries++ {
+		port := FreePort(t)
+		s := newServer(t, port, t.TempDir(), append([]string{"--port", strconv.Itoa(port)}, args...)...)
+		err := s.begin()
+		if err == nil {
+			return s
+		}
+		if tries == 5 || !errors.Is(err, errPortTaken) {
+			t.Fatal(err)
+		}
+	}
 }
 
 func start(t testing.TB, port int, dir string, args ...string) *Server {
@@ -71,20 +82,35 @@ func newServer(t testing.TB, port int, dir string, args ...string) *Server {
 // arguments say that it keeps what it had.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
+	if err := s.begin(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// errPortTaken: a port that was free a moment ago is not any more.
+var errPortTaken = errors.New("the port was taken in the meantime")
+
+// begin starts the server and waits until it answers.
+func (s *Server) begin() error {
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	// A test that is aborted leaves no server behind.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	s.Process = s.cmd.Process
+	var log []byte
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		log, _ = os.ReadFile(filepath.Join(s.dir, "redis.log"))
+		if bytes.Contains(log, []byte("Address already in use")) {
+			s.Kill()
+			return fmt.Errorf("redis-server on %s: %w", s.Addr, errPortTaken)
+		}
 		if s.answers() {
-			return
+			return nil
 		}
 	}
-	log, _ := os.ReadFile(filepath.Join(s.dir, "redis.log"))
-	t.Fatalf("redis-server on %s does not answer: %s", s.Addr, log)
+	return fmt.Errorf("redis-server on %s does not answer: %s", s.Addr, log)
 }
 
 // Host and Port are the two parts of Addr.

@@ -1,7 +1,10 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,20 @@ func TestServerComesBack(t *testing.T) {
 	s.Restart(t)
 	if got := s.Do(t, "GET", "decider:{a}:state"); got != "1" {
 		t.Errorf("it kept %v", got)
+	}
+}
+
+// A port that somebody else has by now is told from a server that does not come up.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := newServer(t, port, t.TempDir(), "--port", strconv.Itoa(port)).begin(); !errors.Is(err, errPortTaken) {
+		t.Error(err)
 	}
 }
 

@@ -1,13 +1,13 @@
 // The console in a real browser, view by view.
 
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { accessible, browse, get, live, pause, picture, policies, post, proxy, start, stopAll, until, view, watch } from "./support.mjs";
+import { accessible, browse, get, live, pause, picture, policies, post, proxy, redis, start, stopAll, until, view, watch } from "./support.mjs";
 
 let browser, decider;
 before(async () => { [browser, decider] = await Promise.all([browse(), start()]); });
@@ -342,11 +342,10 @@ test("a thousand dependencies", async () => {
 
 test("two replicas, other policies, and a store that goes away", async () => {
   const place = mkdtempSync(path.join(os.tmpdir(), "console-"));
-  const socket = 20000 + process.pid % 20000;
-  const redis = spawn("redis-server", ["--port", String(socket), "--save", "", "--appendonly", "no", "--dir", place], { stdio: "ignore" });
+  const store = await redis(place);
   const file = path.join(place, "policies.yaml");
   copyFileSync(policies, file);
-  const args = ["--redis-url", `redis://127.0.0.1:${socket}`];
+  const args = ["--redis-url", store.url];
   const [one, two] = await Promise.all([start({ args }), start({ args, file })]);
   const page = await watch(browser, `${one.url}#/replicas`);
   try {
@@ -359,7 +358,7 @@ test("two replicas, other policies, and a store that goes away", async () => {
     await picture(page, "drift");
     await view(page, "/");
     await page.getByText("their policies differ").waitFor();
-    redis.kill("SIGKILL");
+    store.stop();
     await post(one.url, "v1/decide", failed());
     await until("degraded is shown", async () => {
       await post(one.url, "v1/decide", failed());
@@ -369,7 +368,7 @@ test("two replicas, other policies, and a store that goes away", async () => {
     await picture(page, "degraded");
     assert.deepEqual(await accessible(page), []);
   } finally {
-    redis.kill("SIGKILL");
+    store.stop();
     await Promise.all([one.stop(), two.stop()]);
     rmSync(place, { recursive: true, force: true });
   }

@@ -46,6 +46,32 @@ export async function start({ listen = "127.0.0.1:0", args = [], file = policies
   return decider;
 }
 
+// redis starts a redis-server that keeps nothing, on a port that was free a moment
+// ago: where it is not any more, another is taken.
+export async function redis(place) {
+  for (let tries = 0; tries < 5; tries++) {
+    const port = await freePort();
+    const child = spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", place], { stdio: ["ignore", "pipe", "ignore"] });
+    const up = await new Promise((resolve, reject) => {
+      let log = "";
+      child.stdout.on("data", (chunk) => { log += chunk; if (log.includes("Ready to accept connections")) resolve(true); });
+      child.on("exit", () => resolve(false));
+      child.on("error", reject);
+    });
+    if (up) return { url: `redis://127.0.0.1:${port}`, stop: () => child.kill("SIGKILL") };
+  }
+  throw new Error("redis-server found no port");
+}
+
+async function freePort() {
+  const server = http.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
 export async function post(url, call, body) {
   const answer = await fetch(new URL(call, url), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${call}: ${answer.status} ${await answer.text()}`);
