@@ -531,7 +531,9 @@ func TestHonestWithoutTraffic(t *testing.T) {
 		get(t, p.URL+"/readyz", http.StatusOK, &ready)
 		return ready.store().State == "degraded"
 	})
-	if n := strings.Count(p.Log.String(), "the store is out of reach"); n != 1 {
+	told := func() int { return strings.Count(p.Log.String(), "the store is out of reach") }
+	eventually(t, "the log tells of it", func() bool { return told() > 0 }) // it is told after the turn, and comes by a pipe
+	if n := told(); n != 1 {
 		t.Errorf("told %d times:\n%s", n, p.Log)
 	}
 }
