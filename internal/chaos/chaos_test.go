@@ -308,8 +308,16 @@ func checkWell(t *testing.T, p *process, f *fault) {
 	if s := p.status(t); s.Store.State != "ok" || len(s.Replicas) != replicas || s.Drift {
 		t.Errorf("in the end: %+v", s)
 	}
-	away, back := strings.Count(p.Log.String(), "the store is out of reach"), strings.Count(p.Log.String(), "the store is back")
-	if away != back || f.unnoticed && away > 0 {
-		t.Errorf("told %d times that the store is away, %d times that it is back:\n%s", away, back, p.Log)
+	var away int
+	eventually(t, "each turn is told", patience, func() error { // after it, and by a pipe
+		log := p.Log.String()
+		away = strings.Count(log, "the store is out of reach")
+		if back := strings.Count(log, "the store is back"); away != back {
+			return fmt.Errorf("told %d times that the store is away, %d times that it is back:\n%s", away, back, log)
+		}
+		return nil
+	})
+	if f.unnoticed && away > 0 {
+		t.Errorf("told %d times that the store is away:\n%s", away, p.Log)
 	}
 }

@@ -241,9 +241,12 @@ func TestStatusOfAFleet(t *testing.T) {
 		}
 		return nil
 	})
-	if n := strings.Count(fleet[1].Log.String(), "maxmemory_policy=volatile-lru"); n != 1 {
-		t.Errorf("logged %d times:\n%s", n, fleet[1].Log)
-	}
+	eventually(t, "the log's word, once", patience, func() error {
+		if n := strings.Count(fleet[1].Log.String(), "maxmemory_policy=volatile-lru"); n != 1 {
+			return fmt.Errorf("logged %d times:\n%s", n, fleet[1].Log)
+		}
+		return nil
+	})
 	var ready struct {
 		State      string
 		Components []struct{ Name, State string }
