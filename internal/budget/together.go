@@ -143,8 +143,9 @@ func (t *together) inOneCall(ctx context.Context, batch []*flight) bool {
 // inOnePipeline runs the script for each, those that the server did not know it
 // for once more.
 func (t *together) inOnePipeline(ctx context.Context, batch []*flight) {
+	t.pipeline(ctx, byHash, batch)
 	var unknown []*flight
-	for _, f := range t.pipeline(ctx, byHash, batch) {
+	for _, f := range batch {
 		if isUnknown(f.err) {
 			unknown = append(unknown, f)
 		}
@@ -154,7 +155,7 @@ func (t *together) inOnePipeline(ctx context.Context, batch []*flight) {
 	}
 }
 
-func (t *together) pipeline(ctx context.Context, command func(context.Context, ...*call) *once, batch []*flight) []*flight {
+func (t *together) pipeline(ctx context.Context, command func(context.Context, ...*call) *once, batch []*flight) {
 	pipe := t.client.Pipeline()
 	commands := make([]*once, len(batch))
 	for i, f := range batch {
@@ -165,5 +166,4 @@ func (t *together) pipeline(ctx context.Context, command func(context.Context, .
 	for i, f := range batch {
 		f.replies, f.err = commands[i].Result()
 	}
-	return batch
 }

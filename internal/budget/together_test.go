@@ -58,6 +58,23 @@ func TestTogetherEachBucketIsItsOwn(t *testing.T) {
 	}
 }
 
+// A refusal is a no; silence changes nothing of what was seen before.
+func TestWholeWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, before := range []bool{true, false} {
+		refuses := newTogether(newClient(t, "redis://"+redistest.StartStub(t, "-NOPERM no\r\n")).(*redis.Client))
+		refuses.whole.saw(before, time.Hour)
+		if refuses.whole.look(); refuses.whole.holds() {
+			t.Errorf("refused, and taken for one server (before: %v)", before)
+		}
+		silent := newTogether(newClient(t, "redis://127.0.0.1:1").(*redis.Client))
+		silent.whole.saw(before, time.Hour)
+		if silent.whole.look(); silent.whole.holds() != before {
+			t.Errorf("nobody answered, and %v became %v", before, !before)
+		}
+	}
+}
+
 var rounds atomic.Int64
 
 func eachGrantsWhatItHolds(t *testing.T, store *Redis) {

@@ -189,9 +189,9 @@ const pageReload = `
 
 The file's folder is watched from before the file is read at the start, links that a ConfigMap swaps included. What no event
 tells of (a network's file system, a folder that took another's place, no watch left to have) is seen within a second; SIGHUP
-reads the file at once, and every 30 s it is read unasked. A good file is in force between two decisions, and what changed is logged word by word. A bad one changes nothing:
-the log names every mistake, /readyz and /v1/status say since when, and ` + "`decider_policies_last_reload_successful`" + ` is 0. Buckets
-keep their tokens, clamped to the new capacity.
+reads the file at once, and every 30 s it is read unasked. A good file is in force between two decisions, and what changed is
+logged word by word. A bad one changes nothing: the log names every mistake, /readyz and /v1/status say since when, and
+` + "`decider_policies_last_reload_successful`" + ` is 0. Buckets keep their tokens, clamped to the new capacity.
 
 [presets.md](presets.md) has the built-in presets against what is published.
 `
