@@ -28,7 +28,7 @@ func TestDocs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			runner := docsRunner{root: root, dir: t.TempDir(), bin: bin}
+			runner := docsRunner{t: t, root: root, dir: t.TempDir(), bin: bin}
 			for _, problem := range runner.run(string(text)) {
 				t.Errorf("%s:%s", filepath.Base(page), problem)
 			}

@@ -53,7 +53,7 @@ func TestDocsRunner(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := docsRunner{root: "../..", dir: t.TempDir(), bin: "/bin/true"}
+			r := docsRunner{t: t, root: "../..", dir: t.TempDir(), bin: "/bin/true"}
 			problems := strings.Join(r.run(c.page), "\n")
 			if c.want == "" && problems != "" || !strings.HasPrefix(problems, c.want) {
 				t.Errorf("problems: %q, want %q", problems, c.want)
@@ -69,7 +69,7 @@ func TestDocsRunnerMissesTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"make run", "make test"} {
-		r := docsRunner{root: root, dir: t.TempDir(), bin: "/bin/true"}
+		r := docsRunner{t: t, root: root, dir: t.TempDir(), bin: "/bin/true"}
 		problems := r.run(page("'''sh norun", command, "'''"))
 		if len(problems) != 1 || !strings.Contains(problems[0], "has no target") {
 			t.Errorf("%s: problems %q", command, problems)

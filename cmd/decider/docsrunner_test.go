@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,7 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
+
+	"github.com/retrydecider/decider/internal/budget/redistest"
 )
 
 // docsRunner runs the fenced blocks of one page, in order, in one shell, in an
@@ -37,6 +39,7 @@ import (
 // A port of 127.0.0.1 or localhost on the page stands for a free one here, so
 // that the page may say 8080 wherever it is run.
 type docsRunner struct {
+	t    *testing.T
 	root string // the repository
 	dir  string // an empty directory
 	bin  string // the decider to run
@@ -95,15 +98,12 @@ func (r *docsRunner) open() error {
 	if err := os.Symlink(r.bin, filepath.Join(bin, "decider")); err != nil {
 		return err
 	}
-	listen, err := r.real("127.0.0.1:8080")
-	if err != nil {
-		return err
-	}
+	var err error
 	r.shell, err = newDocsShell(r.dir, []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"),
 		"HOME=" + r.dir,
 		"LANG=C.UTF-8",
-		"DECIDER_LISTEN=" + listen,
+		"DECIDER_LISTEN=" + r.real("127.0.0.1:8080"),
 	})
 	return err
 }
@@ -140,10 +140,7 @@ func (r *docsRunner) writeFile(b *docsBlock) error {
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("file=%s is not inside the directory", name)
 	}
-	text, err := r.real(b.text)
-	if err != nil {
-		return err
-	}
+	text := r.real(b.text)
 	path := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -152,11 +149,7 @@ func (r *docsRunner) writeFile(b *docsBlock) error {
 }
 
 func (r *docsRunner) command(b, output *docsBlock) error {
-	script, err := r.real(b.text)
-	if err != nil {
-		return err
-	}
-	done, err := r.shell.run(script)
+	done, err := r.shell.run(r.real(b.text))
 	if err != nil {
 		return err
 	}
@@ -197,18 +190,14 @@ func (r *docsRunner) compare(want *docsBlock, done docsDone) (err error) {
 var docsAddress = regexp.MustCompile(`(127\.0\.0\.1|localhost):(\d{2,5})\b`)
 
 // real is the page's text with a free port for each that it names.
-func (r *docsRunner) real(text string) (out string, err error) {
-	out = docsAddress.ReplaceAllStringFunc(text, func(address string) string {
+func (r *docsRunner) real(text string) string {
+	return docsAddress.ReplaceAllStringFunc(text, func(address string) string {
 		host, port, _ := strings.Cut(address, ":")
 		if r.ports[port] == "" {
-			var free string
-			if free, err = freePort(); err == nil {
-				r.ports[port] = free
-			}
+			r.ports[port] = strconv.Itoa(redistest.FreePort(r.t))
 		}
 		return host + ":" + r.ports[port]
 	})
-	return out, err
 }
 
 // page is what was printed, with the page's ports again.
@@ -222,16 +211,6 @@ func (r *docsRunner) page(text string) string {
 		}
 		return address
 	})
-}
-
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
 }
 
 // startMakeRun runs `make run` in the repository until the page ends.

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -129,7 +130,8 @@ func (s *Server) argument(name string) string {
 }
 
 // answers says whether the server talks: any reply to PING will do, a server
-// that asks for a password is up too.
+// that asks for a password is up too. One that is still reading what it kept
+// on disk is not.
 func (s *Server) answers() bool {
 	conn, err := s.dial()
 	if err != nil {
@@ -141,7 +143,10 @@ func (s *Server) answers() bool {
 		return false
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
-	return err == nil && (strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-"))
+	if err != nil || strings.HasPrefix(line, "-LOADING") {
+		return false
+	}
+	return strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-")
 }
 
 func (s *Server) dial() (net.Conn, error) {
@@ -201,13 +206,21 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 	}
 }
 
-// FreePort is a loopback port that nobody listens on now.
+// FreePort is a loopback port that nobody listens on now. It is none of those
+// that the system gives to outgoing connections (32768 and above on Linux):
+// one of the thousands that the tests make could have it by the time that a
+// server starts, or starts again, there.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := 10000 + rand.IntN(20000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

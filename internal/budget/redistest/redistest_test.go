@@ -14,6 +14,8 @@ func TestServerComesBack(t *testing.T) {
 	t.Parallel()
 	s := Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	s.Do(t, "SET", "decider:{a}:state", "1")
+	// So much that reading it takes a moment, in which Redis answers LOADING.
+	s.Do(t, "EVAL", `for i = 1, 200000 do redis.call("SET", "decider:{" .. i .. "}:state", i) end return "OK"`, 0)
 	s.Kill()
 	if _, err := s.Try(t, "PING"); err == nil {
 		t.Error("it answers after it was killed")
