@@ -148,7 +148,7 @@ compose-test: ## bring docker-compose.yml up, ask both deciders, and take it dow
 	@VERSION='$(VERSION)' tools/compose-test
 
 cases: build ## run the executable cases of testdata against bin/decider from outside
-	python3 testdata/cases/run.py --bin bin/decider testdata/cases/given
+	@tools/cases --bin bin/decider testdata/cases/given
 
 goals: build ## play every goal in virtual time and show which are met (minutes); MEASURED adds values of real processes
 	bin/decider simulate goals --measured '$(MEASURED)'

@@ -102,10 +102,11 @@ DECIDER_STORE_TIMEOUT=20s exec '%s' "$@"
 	return []string{"--bin", bin, "--redis-url", redis.URL}
 }
 
-// runCases runs run.py and returns its complaints by case, and its last line.
+// runCases runs run.py by tools/cases and returns its complaints by case, and its
+// last line.
 func runCases(t *testing.T, args ...string) (complaints map[string]string, summary string) {
 	t.Helper()
-	cmd := exec.Command("python3", append(append([]string{casesDir + "/run.py"}, args...), casesDir+"/given")...)
+	cmd := exec.Command(repository+"/tools/cases", append(args, casesDir+"/given")...)
 	cmd.Env = programtest.Environment()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	var out, errs bytes.Buffer
@@ -113,8 +114,9 @@ func runCases(t *testing.T, args ...string) (complaints map[string]string, summa
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || errs.Len() > 0 {
-		t.Fatalf("run.py: %v\n%s", err, errs.String())
+		t.Fatalf("tools/cases: %v\n%s", err, errs.String())
 	}
+	t.Log(out.String())
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	complaints = map[string]string{}
 	for _, line := range lines {

@@ -5,7 +5,6 @@ package main_test
 import (
 	"net"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,11 +38,10 @@ func TestSystemdIsTold(t *testing.T) {
 			t.Errorf("it says %q, want READY=1", got)
 		}
 		mustDecide(t, p.URL, got503("payments"))
-		_ = p.Cmd.Process.Signal(syscall.SIGTERM) // stop looks at how it ends
+		p.Stop(t)
 		if got := heard(); got != "STOPPING=1" {
 			t.Errorf("it says %q, want STOPPING=1", got)
 		}
-		p.Stop(t)
 	}
 	p := serveWith(t, programtest.Environment("NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "nobody")), "--listen=127.0.0.1:0")
 	mustDecide(t, p.URL, got503("payments"))

@@ -92,15 +92,12 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A decider that is told to stop is not ready first, while it goes on
-// answering; then it takes nobody new, answers whom it has, and exits well.
-func TestStop(t *testing.T) {
+// A decider that is told to stop is not ready first, while it goes on answering.
+func TestStopAnswersForAWhile(t *testing.T) {
 	t.Parallel()
-	p := serve(t, "--shutdown-delay=2s")
+	p := serve(t, "--shutdown-delay=1h")
 	get(t, p.URL+"/readyz", http.StatusOK, &readiness{})
-	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.Terminate()
 	var notReady struct{ Title string }
 	eventually(t, "not ready after SIGTERM", func() bool {
 		return call(http.MethodGet, p.URL+"/readyz", nil, http.StatusServiceUnavailable, &notReady) == nil
@@ -114,7 +111,15 @@ func TestStop(t *testing.T) {
 	if r := decides(t, "healthcheck", "--listen="+p.Listen); r.code != 1 || !strings.Contains(r.err, "not ready: 503") {
 		t.Errorf("healthcheck: %+v", r)
 	}
+	p.Kill(t)
+}
+
+// Then it takes nobody new, answers whom it has, and exits well.
+func TestStopAnswersWhomItHas(t *testing.T) {
+	t.Parallel()
+	p := serve(t, "--shutdown-delay=100ms")
 	waiting := halfAsked(t, p.Listen)
+	p.Terminate()
 	eventually(t, "no new connection", func() bool {
 		conn, err := net.Dial("tcp", p.Listen)
 		if err == nil {

@@ -88,6 +88,7 @@ type Process struct {
 	Log   *Output
 	Ended chan struct{}
 
+	told bool // it was asked to stop
 	over bool // it was stopped or killed
 }
 
@@ -132,15 +133,24 @@ func (p *Process) WaitFor(t testing.TB, pattern *regexp.Regexp) string {
 	}
 }
 
-// Stop ends the process as an operator does, once. It must end well, and must
-// not have written to standard output.
+// Terminate asks the process to end, once, and waits for nothing: a second signal
+// would end it at once.
+func (p *Process) Terminate() {
+	if !p.told {
+		p.told = true
+		_ = p.Cmd.Process.Signal(syscall.SIGTERM) // Stop looks at one that has ended
+	}
+}
+
+// Stop ends the process as an operator does. It must end well, and must not have
+// written to standard output.
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
 	if p.over {
 		return
 	}
 	p.over = true
-	_ = p.Cmd.Process.Signal(syscall.SIGTERM) // one that has ended is looked at below
+	p.Terminate()
 	select {
 	case <-p.Ended:
 	case <-time.After(Patience):
