@@ -27,6 +27,24 @@ func startFleet(t *testing.T, n int, policies string, args ...string) []*process
 	return fleet
 }
 
+// inTime plays what is held to times, at most three times: a machine that stands
+// still for a moment disturbs one play, and what is at fault is so in each. play
+// returns what came too late; all else that is wrong it reports itself.
+func inTime(t *testing.T, play func() (late []string)) {
+	t.Helper()
+	for n := 1; ; n++ {
+		late := play()
+		if len(late) == 0 || t.Failed() {
+			return
+		}
+		if n == 3 {
+			t.Errorf("too late, the third time: %s", strings.Join(late, "\n"))
+			return
+		}
+		t.Logf("too late, played again: %s", strings.Join(late, "\n"))
+	}
+}
+
 func urlsOf(fleet []*process) (urls []string) {
 	for _, p := range fleet {
 		urls = append(urls, p.URL)
@@ -39,6 +57,11 @@ func urlsOf(fleet []*process) (urls []string) {
 // the sentinels' word.
 func TestSentinelFailOverUnderLoad(t *testing.T) {
 	t.Parallel()
+	inTime(t, func() []string { return playFailOver(t) })
+}
+
+func playFailOver(t *testing.T) (late []string) {
+	t.Helper()
 	s := redistest.StartSentinel(t)
 	fleet := startFleet(t, replicas, chaosPolicies, "--redis-url="+s.URL, "--store-timeout="+storeTimeout.String())
 	l := &load{urls: urlsOf(fleet), dependencies: []string{account, scarce}, workers: loadWorkers, perSecond: loadPerSecond}
@@ -52,7 +75,7 @@ func TestSentinelFailOverUnderLoad(t *testing.T) {
 	// What the old primary had not passed on is lost with it.
 	f := fault{name: "fail-over", forgets: true, cuts: true}
 	r := row{control: percentile(between(records, begun, faulty), 99), p99: percentile(between(records, faulty, well), 99), degraded: count(records, degraded)}
-	f.checkAnswers(t, records, faulty, well, &r)
+	late = f.checkAnswers(t, records, faulty, well, &r)
 	checkShares(t, records, &r)
 	f.checkAccount(t, s.Replica, records, well, &r)
 	for _, p := range fleet {
@@ -60,20 +83,24 @@ func TestSentinelFailOverUnderLoad(t *testing.T) {
 	}
 	t.Logf("failed over in %s; of %d answers %d degraded, p99 %s (without %s), normal %s after the sentinels' word",
 		well.Sub(faulty), len(records), r.degraded, millis(r.p99), millis(r.control), millis(r.back))
+	return late
 }
 
 // A Redis that is there only after the deciders is used as soon as it is there.
 func TestStartsWithoutRedis(t *testing.T) {
 	t.Parallel()
+	inTime(t, func() []string { return playStartWithoutRedis(t) })
+}
+
+func playStartWithoutRedis(t *testing.T) (late []string) {
+	t.Helper()
 	server := redistest.Start(t)
 	server.Kill()
 	fleet := startFleet(t, 1, chaosPolicies, "--redis-url="+server.URL, "--store-timeout="+storeTimeout.String(), "--replicas=4")
 	l := &load{urls: urlsOf(fleet), dependencies: []string{scarce}, workers: 4, perSecond: 60}
 	l.run()
-	time.Sleep(1500 * time.Millisecond)
-	if s := fleet[0].status(t); s.Store.State != "degraded" || !strings.Contains(s.Store.Means, "connection refused") {
-		t.Errorf("without Redis: %+v", s)
-	}
+	eventually(t, "without Redis", patience, func() error { return storeIs(fleet[0].status(t), "connection refused") })
+	time.Sleep(1500 * time.Millisecond) // it asks for more than its share
 	if err := call("GET", fleet[0].URL+"/readyz", "", 200, &struct{}{}); err != nil {
 		t.Error(err)
 	}
@@ -86,13 +113,17 @@ func TestStartsWithoutRedis(t *testing.T) {
 		t.Errorf("%d granted without Redis, want a quarter of %d", n, scarceTokens)
 	}
 	for _, r := range records {
-		if r.wrong != "" || r.degraded && r.asked.After(well.Add(normalWithin)) {
+		if r.wrong != "" {
 			t.Errorf("%s after Redis was there: %+v", r.asked.Sub(well), r)
+		}
+		if r.degraded && r.asked.After(well.Add(normalWithin)) {
+			late = append(late, fmt.Sprintf("%s after Redis was there: %+v", r.asked.Sub(well), r))
 		}
 	}
 	if n := count(between(records, well, time.Now()), func(r *record) bool { return !r.degraded && r.granted }); n == 0 {
-		t.Error("nothing was granted from the fleet's budget")
+		late = append(late, "nothing was granted from the fleet's budget")
 	}
+	return late
 }
 
 // re-crossslot: in a cluster every key of a bucket is in one slot, so fifty at

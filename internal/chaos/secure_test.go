@@ -5,7 +5,6 @@ package chaos
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
 	"github.com/retrydecider/decider/internal/programtest"
@@ -25,12 +24,12 @@ func TestTLSAndPassword(t *testing.T) {
 	for range 10 {
 		askAtOnce(t, doubting.URL, scarce, 1)
 	}
-	eventually(t, "its status", 5*time.Second, func() error { return storeIs(doubting.status(t), "certificate") })
+	eventually(t, "its status", patience, func() error { return storeIs(doubting.status(t), "certificate") })
 	impostor := serveWith(t, []string{"SSL_CERT_FILE=" + certificate}, "--redis-url="+strings.Replace(server.URL, "open%20sesame", "guess", 1), "--store-timeout="+storeTimeout.String(), policies)
 	for range 10 {
 		askAtOnce(t, impostor.URL, scarce, 1)
 	}
-	eventually(t, "its status", 5*time.Second, func() error { return storeIs(impostor.status(t), "WRONGPASS") })
+	eventually(t, "its status", patience, func() error { return storeIs(impostor.status(t), "WRONGPASS") })
 	for _, p := range []*process{trusting, doubting, impostor} {
 		if text := p.Log.String() + p.status(t).Store.Means; strings.Contains(text, "sesame") || strings.Contains(text, "guess") {
 			t.Errorf("it tells the password:\n%s", text)
