@@ -82,16 +82,13 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	a.self = replica(policies, a.started)
 	if store.redisURL == "" {
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
-	} else if err := a.openRedis(store, log); err != nil {
-		return nil, err
-	}
-	if err := more.tracing.redis(a.client); err != nil {
+	} else if err := a.openRedis(store, log, more.tracing); err != nil {
 		return nil, err
 	}
 	a.trials = trial.NewBook(a.fleet, time.Now)
 	a.metrics = newRegistry(a)
 	handler, err := handlers.New(handlers.Config{
-		Decider: &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
+		Decider: &decide.Decider{Policies: policies, Fleet: more.tracing.fleet(a.fleet), Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
 		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: a.metrics,
 		Console: console.Handler(), Stopping: a.draining,
@@ -103,11 +100,14 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	return a, err
 }
 
-func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
+func (a *app) openRedis(store storeConfig, log *slog.Logger, t tracing) error {
 	redis.SetLogger(redisLog{log})
 	client, err := budget.NewClient(store.redisURL, store.timeout)
 	if err != nil {
 		return misuse{fmt.Errorf("--redis-url: %w", err)}
+	}
+	if err := t.redis(client); err != nil {
+		return err
 	}
 	var clock func() time.Time
 	if store.localClock {
@@ -118,7 +118,7 @@ func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
 	a.roster = budget.NewRoster(backend, store.timeout, a.self)
 	a.settings = budget.NewSettings(backend, store.timeout, logEviction(log))
 	a.fleet = budget.NewSharedFleet(budget.Shared{
-		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log), Called: a.called,
+		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log), Called: a.called, Carry: t.carry(),
 		Replicas: func() int { return a.roster.Count(store.replicas) },
 	})
 	return nil

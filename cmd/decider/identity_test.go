@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -28,8 +27,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // newKey makes a key by the command that operators use.
@@ -450,73 +447,6 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	if !strings.Contains(log, "a request was answered") || !strings.Contains(log, "the store is out of reach") {
 		t.Errorf("the log says too little:\n%s", log)
-	}
-}
-
-// collector takes traces as an OTLP collector does.
-func collector(t *testing.T) (url string, taken func() []byte) {
-	t.Helper()
-	var mu sync.Mutex
-	var all bytes.Buffer
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		all.WriteString(r.URL.Path + "\n")
-		all.Write(body)
-		w.Header().Set("Content-Type", "application/x-protobuf")
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
-	return "http://" + listener.Addr().String(), func() []byte {
-		mu.Lock()
-		defer mu.Unlock()
-		return bytes.Clone(all.Bytes())
-	}
-}
-
-// Traces are off until the standard variables ask for them; then a request is a
-// span that goes on from the caller's, and says what was decided.
-func TestTraces(t *testing.T) {
-	t.Parallel()
-	url, taken := collector(t)
-	redis := stores["redis"](t)
-	p := serveWith(t, programtest.Environment("OTEL_EXPORTER_OTLP_ENDPOINT="+url, "OTEL_BSP_SCHEDULE_DELAY=100"), append(redis, "--listen=127.0.0.1:0")...)
-	const trace = "0af7651916cd43dd8448eb211c80319c"
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/v1/decide", strings.NewReader(failed503))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
-	response, err := web.Do(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatal(response, err)
-	}
-	response.Body.Close()
-	mustSend(t, web, http.MethodGet, p.URL+"/readyz", "", "", 200)
-	p.Stop(t)
-	got := taken()
-	raw := []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c}
-	for what, part := range map[string][]byte{"the path": []byte("/v1/traces\n"), "the caller's trace": raw, "the route": []byte("http.route"), "its name": []byte("POST /v1/decide"),
-		"the decision": []byte("decider.reason"), "its word": []byte("backoff"), "its wait": []byte("decider.delay_ms"), "the service": []byte("service.name"), "Redis": []byte("redis")} {
-		if !bytes.Contains(got, part) {
-			t.Errorf("no %s in what was sent", what)
-		}
-	}
-	if bytes.Contains(got, []byte("/readyz")) || bytes.Contains(got, []byte("decider:{payments}")) {
-		t.Error("health, or the arguments of Redis, are in the traces")
-	}
-	if !strings.Contains(p.Log.String(), "trace_id="+trace) {
-		t.Errorf("no trace_id in:\n%s", p.Log)
-	}
-	other := command{args: []string{"serve"}, env: []string{"OTEL_TRACES_EXPORTER=zipkin"}}
-	if r := other.run(t); r.code != 2 {
-		t.Errorf("another exporter: %+v", r)
 	}
 }
 

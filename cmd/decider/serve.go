@@ -66,11 +66,8 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	traces, err := startTracing(ctx, os.Getenv, log)
-	if err != nil {
-		return misuse{err}
-	}
-	defer c.flush(traces, log)
+	traces := startTracing(ctx, os.Getenv, log)
+	defer traces.flush(log)
 	// The listeners open first: a port that is taken ends the start at once.
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -150,15 +147,6 @@ func (c *serveCommand) serveAdmin(l net.Listener, a *admin, g *guard) (end func(
 		}
 	}()
 	return func() { _ = server.Close() } // whoever still reads a profile is cut off
-}
-
-// flush sends the last spans.
-func (c *serveCommand) flush(t tracing, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	if err := t.close(ctx); err != nil {
-		log.Warn("the last traces were not sent", "error", err)
-	}
 }
 
 func (c *serveCommand) store() string {

@@ -20,6 +20,7 @@ import (
 type together struct {
 	client *redis.Client
 	whole  whole
+	carry  Carry // nil: nothing is carried over
 
 	mu      sync.Mutex
 	flying  int
@@ -139,6 +140,9 @@ func (t *together) next() []*flight {
 func (t *together) fly(batch []*flight) {
 	for ; batch != nil; batch = t.next() {
 		ctx := batch[len(batch)-1].ctx // the last one lasts longest
+		if t.carry != nil {
+			ctx = t.carry(ctx, contexts(batch, func(f *flight) context.Context { return f.ctx }))
+		}
 		if len(batch) == 1 || !t.whole.holds() || !t.inOneCall(ctx, batch) {
 			t.inOnePipeline(ctx, batch)
 		}
