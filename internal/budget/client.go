@@ -63,10 +63,6 @@ func withoutURL(err error) error {
 // idleFor is how long an unused connection is kept.
 const idleFor = 5 * time.Minute
 
-// withoutName: to tell the server the client's name takes a round trip of every new
-// connection, which the first command on it then lacks.
-const withoutName = true
-
 func newSingleClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(address)
 	if err != nil {
@@ -75,7 +71,6 @@ func newSingleClient(address string, timeout time.Duration) (redis.UniversalClie
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
-	o.DisableIdentity = withoutName
 	client := redis.NewClient(o)
 	client.AddHook(dials{})
 	return client, nil
@@ -88,7 +83,7 @@ func newSentinelClient(address string, timeout time.Duration) (redis.UniversalCl
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
-	o.ConnMaxIdleTime, o.DisableIdentity = idleFor, withoutName
+	o.ConnMaxIdleTime = idleFor
 	o.TLSConfig = forEveryHost(o.TLSConfig)
 	client := redis.NewFailoverClient(o)
 	client.AddHook(dials{})
@@ -103,7 +98,6 @@ func newClusterClient(address string, timeout time.Duration) (redis.UniversalCli
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
-	o.DisableIdentity = withoutName
 	o.TLSConfig = forEveryHost(o.TLSConfig)
 	client := redis.NewClusterClient(o)
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(dials{}) })

@@ -411,14 +411,3 @@ func TestForeignAnswers(t *testing.T) {
 		t.Error("a key of another type is no bucket")
 	}
 }
-
-// A new connection costs no round trip more than it must: the first command on it
-// has the rest of the time.
-func TestConnectionTellsNoName(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	askOnce(t, NewRedis(newClient(t, server.URL), nil), testRule(nil), nil)
-	if said := fmt.Sprint(server.Do(t, "INFO", "commandstats")); !strings.Contains(said, "cmdstat_eval:") || strings.Contains(said, "setinfo") {
-		t.Errorf("the server was asked %s", said)
-	}
-}
