@@ -8,12 +8,14 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { accessible, browse, get, live, pause, picture, policies, post, proxy, redis, start, stopAll, until, view, watch } from "./support.mjs";
+import { Traffic } from "./traffic.mjs";
 
 let browser, decider;
 before(async () => { [browser, decider] = await Promise.all([browse(), start()]); });
 after(async () => { await browser.close(); await stopAll(); });
 
 const failed = (more) => ({ dependency: "payments", method: "GET", status: 503, caller: "checkout", ...more });
+const patience = 30000; // ms, for what a slow machine may take
 const key = () => `dcd_${randomBytes(32).toString("base64url")}`;
 const row = (page, name) => page.locator("table.dependencies tbody tr", { has: page.getByRole("link", { name, exact: true }) });
 
@@ -48,7 +50,7 @@ test("what is filtered is in the address", async () => {
   await live(page);
   const callers = () => page.locator("table.decisions tbody tr").allInnerTexts();
   await until("two rows", async () => (await callers()).length === 2, 3000);
-  await page.getByLabel("dependency", { exact: true }).fill("mail");
+  await page.getByLabel("dependency, whole name").fill("mail");
   await page.keyboard.press("Tab");
   await until("one row", async () => (await callers()).length === 1, 3000);
   assert.match(page.url(), /#\/decisions\?decision=give_up&caller=b&dependency=mail$/);
@@ -64,6 +66,46 @@ test("what is filtered is in the address", async () => {
   await page.getByRole("button", { name: /go on/ }).click();
   await page.getByRole("cell", { name: "later" }).waitFor();
   await page.done();
+});
+
+test("a filter can be typed while decisions come in, and a heading keeps the focus", async () => {
+  const own = await start(), traffic = new Traffic(own.url).start();
+  const page = await watch(browser, `${own.url}#/decisions`);
+  try {
+    await live(page);
+    const rows = page.locator("table.decisions tbody tr"), newest = () => rows.first().innerText();
+    await rows.first().waitFor({ timeout: patience });
+    const before = await newest();
+    const dependency = page.getByLabel("dependency, whole name"), caller = page.getByLabel("caller, any part");
+    await dependency.pressSequentially("recommendations", { delay: 300 });
+    assert.equal(await dependency.inputValue(), "recommendations");
+    assert.notEqual(await newest(), before, "nothing was drawn meanwhile");
+    assert.match(page.url(), /#\/decisions$/, "it was taken before it was whole");
+    await page.keyboard.press("Enter");
+    await until("it is in the address", () => page.url().endsWith("?dependency=recommendations"), patience);
+    await caller.pressSequentially("front", { delay: 300 });
+    await page.keyboard.press("Tab");
+    await until("a part of the caller will do", async () => page.url().endsWith("&caller=front") && (await rows.allInnerTexts()).some((each) => /storefront/.test(each)), patience);
+    await page.getByRole("button", { name: "clear" }).click();
+    assert.equal(await dependency.inputValue() + await caller.inputValue(), "");
+
+    await view(page, "/");
+    const heading = page.locator("table.dependencies thead button").first();
+    await heading.focus();
+    const drawn = () => page.locator("table.dependencies").innerText();
+    for (let i = 0; i < 2; i++) {
+      const shown = await drawn();
+      await until("the table moves", async () => await drawn() !== shown, patience);
+    }
+    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+    await page.keyboard.press("Enter");
+    await until("it sorts by the name", () => page.url().endsWith("?sort=name"), patience);
+    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+  } finally {
+    traffic.stop();
+  }
+  await page.done();
+  await own.stop();
 });
 
 test("an attempt is explained, and the question can be taken along", async () => {

@@ -86,6 +86,14 @@ function selectAndCopy(text) {
   return ok;
 }
 
+// Typed is a text box whose value is taken at Enter, or when it is left. What is
+// typed until then is its own: the page is drawn anew each second.
+export const Typed = ({ value, take, ...more }) => {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
+  return html`<input ...${more} value=${draft} autocomplete="off" onInput=${(event) => setDraft(event.target.value)} onChange=${(event) => take(event.target.value.trim())} />`;
+};
+
 // Why is the reason and the sentence, without what the row says already.
 export const Why = ({ decision }) => {
   const said = decision.message.replace(/^Give up: /, "").replace(/^Retry in \d+ ms as /, "");
