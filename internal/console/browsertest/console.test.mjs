@@ -108,6 +108,57 @@ test("a filter can be typed while decisions come in, and a heading keeps the foc
   await own.stop();
 });
 
+test("a filter that cannot be is said, and not sent", async () => {
+  await post(decider.url, "v1/decide", failed());
+  const page = await watch(browser, `${decider.url}#/decisions?decision=foo`);
+  await live(page, patience);
+  await page.getByText("“foo” is no decision: it is retry or give_up.").waitFor({ timeout: patience });
+  assert.equal(await page.locator("table.decisions tbody tr").count(), 0);
+  assert.equal(await page.locator("select[name=decision]").inputValue(), "foo");
+  await page.getByRole("button", { name: "clear" }).click();
+  await page.locator("table.decisions tbody tr").first().waitFor({ timeout: patience });
+  assert.equal(await page.locator("select[name=decision]").evaluate((choice) => choice.selectedOptions[0].text), "every");
+  const dependency = page.getByLabel("dependency, whole name");
+  await dependency.fill("pay ments");
+  await page.keyboard.press("Enter");
+  await page.getByText("“pay ments” can be no dependency").waitFor({ timeout: patience });
+  assert.equal(await dependency.getAttribute("aria-invalid"), "true");
+  assert.equal(await page.locator(".connection").getAttribute("data-state"), "live");
+  await picture(page, "filter-impossible");
+  await view(page, "/dependency/pay%20ments");
+  await page.getByText(/must be 1 to 128 characters/).waitFor({ timeout: patience });
+  assert.deepEqual(page.problems.filter((each) => !/status of 422.*v1\/dependencies\/pay%20ments/.test(each)), []);
+  await page.context().close();
+});
+
+test("a stream that is refused is no lost connection", async () => {
+  const own = await start(), others = new AbortController();
+  await Promise.all(Array.from({ length: 100 }, () => fetch(new URL("v1/decisions/stream", own.url), { signal: others.signal })));
+  const page = await watch(browser, own.url, { expected: /status of (503|422)/ });
+  await page.getByText("decider gives no stream: This replica has 100 streams and takes no more. Reconnecting by itself").waitFor({ timeout: patience });
+  others.abort();
+  await live(page, patience);
+  assert.equal(await page.locator(".stale").count(), 0);
+
+  // A server that knows fewer filters than this page.
+  let sent = 0;
+  await page.route(/stream\?.*dependency=mail/, (route) => {
+    sent++;
+    return route.fulfill({ status: 422, contentType: "application/problem+json", body: JSON.stringify({ detail: "Wrong: /dependency.", errors: [{ field: "/dependency", detail: "must be another" }] }) });
+  });
+  await view(page, "/decisions?dependency=mail");
+  await page.getByText("decider gives no stream: Wrong: /dependency. dependency must be another.").waitFor({ timeout: patience });
+  assert.equal(await page.locator(".connection").getAttribute("data-state"), "refused");
+  const before = sent;
+  await picture(page, "filter-refused");
+  await pause(2500);
+  assert.equal(sent, before, "it was sent again by itself");
+  await page.getByRole("button", { name: "clear" }).click();
+  await live(page, patience);
+  await page.done();
+  await own.stop();
+});
+
 test("an attempt is explained, and the question can be taken along", async () => {
   const page = await watch(browser, `${decider.url}#/explain`, { permissions: ["clipboard-read", "clipboard-write"], expected: /status of 422/ });
   await page.getByLabel("dependency", { exact: true }).fill("payments");
@@ -226,7 +277,7 @@ dependencies:
 
 test("who asks has to say who they are, and may do what their role says", async () => {
   const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "auth.yaml");
-  const keys = { reader: key(), operator: key() };
+  const keys = { reader: key(), operator: key(), blind: key() };
   const digest = (text) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
   writeFileSync(file, `version: 1
 identities:
@@ -236,6 +287,9 @@ identities:
   operator:
     keys: ["${digest(keys.operator)}"]
     roles: [read, operate]
+  blind:
+    keys: ["${digest(keys.blind)}"]
+    roles: [operate]
 `, { mode: 0o600 });
   const own = await start({ args: ["--auth-file", file] });
   // The driver gives the browser's dialogue a key that is nobody's, and then cancels it.
@@ -250,7 +304,13 @@ identities:
   assert.deepEqual(await accessible(nobody), []);
   await picture(nobody, "unidentified");
   await nobody.done();
-  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, expected: /status of 401/ });
+  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, expected: /status of 40[13]/ });
+  const blind = await as("blind");
+  await blind.getByText("decider gives no stream: The identity has not the role of this call, which is read. The console needs the role read, and operate for overrides.").waitFor({ timeout: patience });
+  assert.equal(await blind.getByText("The browser asks for a name").count() + await blind.getByRole("button", { name: "sign in" }).count(), 0);
+  assert.deepEqual(await accessible(blind), []);
+  await picture(blind, "forbidden");
+  await blind.done();
   const reader = await as("reader");
   await live(reader);
   await reader.getByText("Setting one needs the role operate.").waitFor();

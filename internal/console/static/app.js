@@ -67,16 +67,26 @@ const lost = () => live.state === "refused" || (live.state === "connecting" || l
 
 function Stale() {
   if (!lost()) return null;
-  const what = live.refused ? `decider gives no stream: ${live.refused}` : live.heard ? "Connection lost." : live.tries ? "decider does not answer." : "Waiting for decider's answer.";
+  const what = live.refused ? `decider gives no stream: ${live.refused.whole}` : live.heard ? "Connection lost." : live.tries ? "decider does not answer." : "Waiting for decider's answer.";
   return html`<section class="stale" aria-label="Connection"><b>${what}${live.heard ? ` What you see is ${rough(Date.now() - live.heard)} old.` : ""}</b>
-    ${live.state === "refused" ? " The browser asks for a name of the auth file and, as the password, its key." : live.tries === 0 ? "" : ` Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.`}
-    <button type="button" onClick=${retryNow}>${live.state === "refused" ? "sign in" : "try now"}</button></section>`;
+    ${live.state === "refused" ? advice() : live.tries === 0 ? "" : ` Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.`}
+    <button type="button" onClick=${retryNow}>${nameless() ? "sign in" : "try now"}</button></section>`;
+}
+
+// nameless says whether a name would help. A browser asks for one after a 401
+// alone; after a 403 it would send the same again.
+const nameless = () => live.state === "refused" && live.refused.status === 401;
+
+function advice() {
+  if (nameless()) return " The browser asks for a name of the auth file and, as the password, its key.";
+  if (live.refused.status === 403) return " The console needs the role read, and operate for overrides. The browser keeps the name that it has; another can be given in a private window.";
+  return "";
 }
 
 // Announcer tells a screen reader what changed, and only that: the tables move
 // each second.
 function Announcer() {
-  const state = live.state === "refused" ? `Not let in: ${live.refused}` : lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
+  const state = live.state === "refused" ? `Refused: ${live.refused.whole}` : lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
   const serious = live.snapshot ? new Set(all(live).filter((each) => each.grade === "bad").map((each) => each.about)) : new Set();
   const trouble = serious.size ? ` In trouble: ${[...serious].slice(0, 5).join(", ")}${serious.size > 5 ? ` and ${serious.size - 5} more` : ""}.` : "";
   return html`<p class="off-screen" role="status">${state}${trouble}</p>`;
