@@ -417,6 +417,39 @@ test("it fits a telephone", async () => {
   await page.done();
 });
 
+test("a name of 120 letters fits", async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "policies.yaml");
+  writeFileSync(file, "version: 1\ndefaults: {budget: {capacity: 137.5}}\n");
+  const own = await start({ file }), long = "x".repeat(120);
+  const decide = (n) => post(own.url, "v1/decide/batch", { attempts: Array.from({ length: n }, (_, i) => failed({ dependency: long, status: i % 2 ? 503 : 404 })) });
+  await decide(10);
+  const order = await fetch(new URL(`v1/dependencies/${long}/override`, own.url), { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ mode: "pause", expires_in_ms: 3600000, reason: long }) });
+  assert.equal(order.status, 200);
+  const page = await watch(browser, own.url);
+  await live(page, patience);
+  const link = page.locator("table.dependencies").getByRole("link", { name: long });
+  await link.waitFor({ timeout: patience });
+  await decide(200);
+  await page.locator("table.dependencies .reasons .pair").nth(1).waitFor({ timeout: patience });
+  for (const width of [390, 820, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [name, address, shown] of [["fleet", "/", link], ["dependency", `/dependency/${long}`, page.locator("pre.yaml")], ["decisions", "/decisions", page.locator("td.why").first()],
+      ["explain", `/explain?dependency=${long}&method=GET&status=503`, page.locator(".answer")], ["replicas", "/replicas", page.locator("tbody")]]) {
+      await view(page, address);
+      await shown.waitFor({ timeout: patience });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${name} at ${width} is ${over} pixels too wide`);
+      await picture(page, `long-${name}-${width}`);
+    }
+  }
+  await view(page, "/");
+  const spark = await page.locator(".sparkline").boundingBox({ timeout: patience });
+  assert.ok(spark.x + spark.width < 1280, `the two minutes end at ${spark.x + spark.width} of 1280 pixels`);
+  await page.done();
+  await own.stop();
+  rmSync(place, { recursive: true });
+});
+
 test("a thousand dependencies", async () => {
   const own = await start();
   for (let n = 0; n < 1000; n += 250) {

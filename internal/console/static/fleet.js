@@ -36,7 +36,7 @@ function GiveUps() {
   if (rows.length === 0) return html`<p class="empty">None yet.</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Latest give-ups"><table class="decisions"><caption class="off-screen">Latest give-ups, alike ones together</caption>
     <thead><tr><th scope="col">latest</th><th scope="col" class="num">of the last ${count(live.decisions.length)}</th><th scope="col">dependency</th><th scope="col">after</th><th scope="col">callers</th><th scope="col">why</th></tr></thead>
-    <tbody>${rows.map(({ key, newest, n, callers }) => html`<tr key=${key}><td class="time">${clock(newest.at)}</td><td class="num">${count(n)}</td><td><a href=${to("dependency", newest.dependency)}>${newest.dependency}</a></td>
+    <tbody>${rows.map(({ key, newest, n, callers }) => html`<tr key=${key}><td class="time">${clock(newest.at)}</td><td class="num">${count(n)}</td><td class="name"><a href=${to("dependency", newest.dependency)}>${newest.dependency}</a></td>
       <td class="nowrap"><code>${newest.method} ${newest.failure}</code></td><td class="nowrap">${[...callers].slice(0, 3).join(", ")}${callers.size > 3 ? ` and ${callers.size - 3} more` : ""}</td>
       <td class="why"><${Why} decision=${newest} /></td></tr>`)}</tbody></table></div>`;
 }

@@ -107,7 +107,7 @@ export const DecisionTable = ({ decisions, caption, brief, now }) => html`<div c
     <th scope="col">decision</th><th scope="col" class="num">delay</th><th scope="col">why</th><th scope="col"><span class="off-screen">explain</span></th></tr></thead>
   <tbody>${decisions.map((d) => html`<tr key=${d.key}>
     <td class="time" title=${d.at}>${clock(d.at, true)}</td>
-    ${brief === "dependency" ? null : html`<td><a href=${to("dependency", d.dependency)}>${d.dependency}</a></td>`}
+    ${brief === "dependency" ? null : html`<td class="name"><a href=${to("dependency", d.dependency)}>${d.dependency}</a></td>`}
     <td class="nowrap">${d.caller || html`<span class="faint">unnamed</span>`}</td>
     <td class="nowrap"><code>${d.method} ${d.failure}</code> <span class="faint">#${d.attempt}</span></td>
     <td class="nowrap"><${Decision} decision=${d.decision} />${d.degraded ? html` <${Chip} kind="warn" title="A local rule answered.">degraded<//>` : null}</td>
