@@ -232,6 +232,11 @@ test("an override is set and lifted", async () => {
   await picture(page, "override");
   await view(page, "/");
   await until("the fleet's page says so", async () => /inventory[\s\S]*every retry is refused/.test(await page.locator(".troubles").innerText()), 2000);
+  await row(page, "inventory").locator(".chip.bad").waitFor({ timeout: patience });
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await accessible(page), [], colorScheme);
+  }
   await page.goBack();
   await page.getByRole("button", { name: "Lift the override" }).click();
   await until("it is gone", async () => !await page.locator(".in-force").isVisible(), 2000);
