@@ -216,6 +216,28 @@ test("an outcome and a gRPC code can be explained", async () => {
   await page.done();
 });
 
+test("an address that somebody goes to is explained", async () => {
+  const page = await watch(browser, `${decider.url}#/explain?dependency=payments&method=GET&status=503`);
+  await page.locator(".answer.retry:not(.stale)").waitFor({ timeout: patience });
+  await view(page, "/explain?dependency=ledger&method=GET&status=404"); // pasted
+  await page.locator(".answer.give_up:not(.stale)", { hasText: "not retryable" }).waitFor({ timeout: patience });
+  await page.goBack();
+  await page.locator(".answer.retry:not(.stale)").waitFor({ timeout: patience });
+  assert.equal(await page.getByLabel("dependency", { exact: true }).inputValue(), "payments");
+  await page.getByLabel("HTTP status").last().fill("404"); // typed, and not sent
+  await page.getByText("The form has changed since.").waitFor({ timeout: patience });
+  await view(page, "/explain?dependency=payments");
+  await page.getByText("Describe a failed attempt").waitFor({ timeout: patience });
+  assert.equal(await page.locator(".answer").count(), 0);
+
+  await page.getByLabel("method").fill("PUT");
+  await page.getByLabel("a gRPC code").check();
+  assert.equal(await page.getByLabel("method").inputValue(), "POST");
+  await page.getByLabel("no answer").check();
+  assert.equal(await page.getByLabel("method").inputValue(), "PUT");
+  await page.done();
+});
+
 test("an override is set and lifted", async () => {
   const page = await watch(browser, `${decider.url}#/dependency/inventory`);
   await live(page);

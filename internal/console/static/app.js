@@ -22,13 +22,15 @@ const views = {
 
 function App() {
   const [, redraw] = useReducer((n) => n + 1, 0);
-  const [at, setAt] = useState(place), main = useRef(null), first = useRef(true);
+  const [at, setAt] = useState(() => ({ ...place(), visit: 0 })), main = useRef(null), first = useRef(true);
   const view = views[at.view];
   useEffect(() => subscribe(redraw), []);
   useEffect(() => {
-    const moved = () => setAt(place());
+    const moved = () => setAt(({ visit }) => ({ ...place(), visit: visit + 1 }));
+    const refined = () => setAt(({ visit }) => ({ ...place(), visit }));
     addEventListener("hashchange", moved);
-    return () => removeEventListener("hashchange", moved);
+    addEventListener("refined", refined);
+    return () => { removeEventListener("hashchange", moved); removeEventListener("refined", refined); };
   }, []);
   useEffect(() => { follow(view && view.filter ? view.filter(at) : {}); });
   useEffect(() => {
@@ -49,7 +51,7 @@ function App() {
     <${Stale} />
     <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && lost() ? "old" : ""}>
       ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
-      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">${live.state === "refused" ? "" : "Waiting for the first snapshot …"}</p>`}
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} visit=${at.visit} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">${live.state === "refused" ? "" : "Waiting for the first snapshot …"}</p>`}
     </main>
     <${Foot} />
     <${Announcer} />`;
