@@ -183,6 +183,7 @@ test("an attempt is explained, and the question can be taken along", async () =>
   await page.getByRole("button", { name: "copy as curl" }).click();
   await page.getByText("copied").waitFor();
   const command = await page.evaluate(() => navigator.clipboard.readText());
+  assert.doesNotMatch(command, /Authorization/);
   const told = JSON.parse(execFileSync("sh", ["-c", command]).toString());
   assert.equal(told.reason, "retry_after");
   assert.equal(told.trace.length, 9);
@@ -331,7 +332,7 @@ identities:
   assert.deepEqual(await accessible(nobody), []);
   await picture(nobody, "unidentified");
   await nobody.done();
-  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, expected: /status of 40[13]/ });
+  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, permissions: ["clipboard-read", "clipboard-write"], expected: /status of 40[13]/ });
   const blind = await as("blind");
   await blind.getByText("decider gives no stream: The identity has not the role of this call, which is read. The console needs the role read, and operate for overrides.").waitFor({ timeout: patience });
   assert.equal(await blind.getByText("The browser asks for a name").count() + await blind.getByRole("button", { name: "sign in" }).count(), 0);
@@ -348,6 +349,15 @@ identities:
   await operator.getByLabel("reason").fill("a drill");
   await operator.getByRole("button", { name: /^Pause all/ }).click();
   await operator.getByText(/a drill, by operator at/).waitFor({ timeout: 3000 });
+  await operator.getByLabel("reason").fill("from a terminal");
+  let command = "";
+  await until("the command has a place for the key", async () => {
+    await operator.getByRole("button", { name: "copy as curl" }).click();
+    command = await operator.evaluate(() => navigator.clipboard.readText());
+    return command.includes('"Authorization: Bearer $DECIDER_KEY"');
+  }, patience);
+  const told = JSON.parse(execFileSync("sh", ["-c", command], { env: { ...process.env, DECIDER_KEY: keys.operator } }).toString());
+  assert.equal(told.override?.reason, "from a terminal", JSON.stringify(told));
   await operator.done();
   await own.stop();
   rmSync(place, { recursive: true });

@@ -44,10 +44,19 @@ async function begin(method, path, body, patience) {
 
 export const dependencyPath = (name) => `v1/dependencies/${encodeURIComponent(name)}`;
 
-// curl is the same request for a terminal. A key is not the page's to know.
-export function curl(method, path, body) {
+let asked;
+
+// keyed says whether the server wants to know who asks: whether it answers a
+// request that bears nothing of what the browser knows. It is asked once.
+export const keyed = () => asked ??= fetch(address("v1/status"), { method: "HEAD", cache: "no-store", credentials: "omit", redirect: "manual" })
+  .then((answer) => answer.status === 401, () => false);
+
+// curl is the same request for a terminal. The key is not the page's to know: the
+// shell puts it in.
+export function curl(method, path, body, withKey) {
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
   const lines = [`curl -s${method === "POST" ? "" : ` -X ${method}`} ${quoted(address(path))}`];
+  if (withKey) lines.push(`  -H "Authorization: Bearer $DECIDER_KEY"`);
   if (body !== undefined) lines.push(`  -H 'Content-Type: application/json'`, `  -d ${quoted(JSON.stringify(body))}`);
   return lines.join(" \\\n");
 }

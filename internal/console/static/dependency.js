@@ -2,8 +2,8 @@
 
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { live } from "./live.js";
-import { ask, dependencyPath, curl } from "./ask.js";
-import { Breaker, Chart, Chip, Copy, DecisionsChart, DecisionTable, Override, Reason, Tokens } from "./parts.js";
+import { ask, dependencyPath } from "./ask.js";
+import { Breaker, Chart, Chip, Copy, CopyCurl, DecisionsChart, DecisionTable, Override, Reason, Tokens } from "./parts.js";
 import { troubles } from "./trouble.js";
 import { clock, count, duration, percent, rate, reasons, retryReasons, rough, tokens, yaml } from "./words.js";
 import { to } from "./place.js";
@@ -141,7 +141,7 @@ function Overriding({ name, override, may }) {
       <div class="line"><label>ends after <select name="term" value=${term} onChange=${(event) => setTerm(event.target.value)}>${terms.map(([ms, words]) => html`<option key=${ms} value=${ms}>${words}</option>`)}</select></label>
       <label class="grow">reason <input name="reason" required maxlength="256" autocomplete="off" placeholder="why, for those who find it later" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label></div>
       <p class="actions"><button type="submit" class=${mode === "pause" ? "danger" : "primary"} disabled=${busy}>${mode === "pause" ? "Pause" : "Allow"} all retries to ${name} for ${rough(+term).replace(/ min$/, " minutes")}</button>
-        <${Copy} text=${curl("PUT", path, order)}>copy as curl<//></p>
+        <${CopyCurl} method="PUT" path=${path} body=${order} /></p>
     </form>` : html`<p class="faint">Setting one needs the role operate.</p>`}
     <p role="status" class=${said && said.bad ? "said bad" : "said"}>${said ? said.text : ""}</p>`;
 }

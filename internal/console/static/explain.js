@@ -2,9 +2,9 @@
 // so that the question can be sent to a colleague.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { ask, curl } from "./ask.js";
+import { ask } from "./ask.js";
 import { live } from "./live.js";
-import { Copy, Decision, Reason, Tokens } from "./parts.js";
+import { Copy, CopyCurl, Decision, Reason, Tokens } from "./parts.js";
 import { duration, grpcCodes, outcomes } from "./words.js";
 import { refine, to } from "./place.js";
 
@@ -110,7 +110,7 @@ function Form({ query, errors, busy, run, attempt }) {
       </div>
       ${Field({ name: "headers", label: "headers of the answer", hint: "one a line, as name: value", children: html`<textarea ...${common("headers", true)} rows="3" onInput=${set("headers")}></textarea>` })}
     </details>
-    <p class="actions"><button type="submit" class="primary" disabled=${busy}>Explain</button> <${Copy} text=${curl("POST", "v1/explain", attempt)}>copy as curl<//></p>
+    <p class="actions"><button type="submit" class="primary" disabled=${busy}>Explain</button> <${CopyCurl} method="POST" path="v1/explain" body=${attempt} /></p>
   </form>`;
 }
 

@@ -1,6 +1,7 @@
 // The small parts that several views draw.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { curl, keyed } from "./ask.js";
 import { clock, count, duration, rate, reasons, retryReasons, protective, spaced, tokens, zone } from "./words.js";
 import { to } from "./place.js";
 
@@ -73,6 +74,13 @@ export const Copy = ({ text, children }) => {
     setTimeout(() => say(""), 2000);
   };
   return html`<button type="button" class="quiet" onClick=${copy}>${children || "copy"}</button><span role="status" class="said">${said}</span>`;
+};
+
+// CopyCurl copies a call, as the server would answer it.
+export const CopyCurl = ({ method, path, body }) => {
+  const [withKey, setWithKey] = useState(false);
+  useEffect(() => { keyed().then(setWithKey); }, []);
+  return html`<${Copy} text=${curl(method, path, body, withKey)}>copy as curl<//>`;
 };
 
 function selectAndCopy(text) {
