@@ -113,7 +113,7 @@ func TestFilterIsTheContracts(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile(`(?s)OfDependency:\n.*?pattern: '([^']+)'`).FindSubmatch(contract)
-	if found == nil || !bytes.Contains(words, []byte("dependency: /"+string(found[1])+"/")) {
+	if len(found) != 2 || !bytes.Contains(words, []byte("dependency: /"+string(found[1])+"/")) {
 		t.Errorf("words.js has not the contract's pattern of a dependency, %q", found)
 	}
 }
