@@ -8,12 +8,14 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { accessible, browse, get, live, pause, picture, policies, post, proxy, redis, start, stopAll, until, view, watch } from "./support.mjs";
+import { Traffic } from "./traffic.mjs";
 
 let browser, decider;
 before(async () => { [browser, decider] = await Promise.all([browse(), start()]); });
 after(async () => { await browser.close(); await stopAll(); });
 
 const failed = (more) => ({ dependency: "payments", method: "GET", status: 503, caller: "checkout", ...more });
+const patience = 30000; // ms, for what a slow machine may take
 const key = () => `dcd_${randomBytes(32).toString("base64url")}`;
 const row = (page, name) => page.locator("table.dependencies tbody tr", { has: page.getByRole("link", { name, exact: true }) });
 
@@ -48,7 +50,7 @@ test("what is filtered is in the address", async () => {
   await live(page);
   const callers = () => page.locator("table.decisions tbody tr").allInnerTexts();
   await until("two rows", async () => (await callers()).length === 2, 3000);
-  await page.getByLabel("dependency", { exact: true }).fill("mail");
+  await page.getByLabel("dependency, whole name").fill("mail");
   await page.keyboard.press("Tab");
   await until("one row", async () => (await callers()).length === 1, 3000);
   assert.match(page.url(), /#\/decisions\?decision=give_up&caller=b&dependency=mail$/);
@@ -64,6 +66,97 @@ test("what is filtered is in the address", async () => {
   await page.getByRole("button", { name: /go on/ }).click();
   await page.getByRole("cell", { name: "later" }).waitFor();
   await page.done();
+});
+
+test("a filter can be typed while decisions come in, and a heading keeps the focus", async () => {
+  const own = await start(), traffic = new Traffic(own.url).start();
+  const page = await watch(browser, `${own.url}#/decisions`);
+  try {
+    await live(page);
+    const rows = page.locator("table.decisions tbody tr"), newest = () => rows.first().innerText();
+    await rows.first().waitFor({ timeout: patience });
+    const before = await newest();
+    const dependency = page.getByLabel("dependency, whole name"), caller = page.getByLabel("caller, any part");
+    await dependency.pressSequentially("recommendations", { delay: 300 });
+    assert.equal(await dependency.inputValue(), "recommendations");
+    assert.notEqual(await newest(), before, "nothing was drawn meanwhile");
+    assert.match(page.url(), /#\/decisions$/, "it was taken before it was whole");
+    await page.keyboard.press("Enter");
+    await until("it is in the address", () => page.url().endsWith("?dependency=recommendations"), patience);
+    await caller.pressSequentially("front", { delay: 300 });
+    await page.keyboard.press("Tab");
+    await until("a part of the caller will do", async () => page.url().endsWith("&caller=front") && (await rows.allInnerTexts()).some((each) => /storefront/.test(each)), patience);
+    await page.getByRole("button", { name: "clear" }).click();
+    assert.equal(await dependency.inputValue() + await caller.inputValue(), "");
+
+    await view(page, "/");
+    const heading = page.locator("table.dependencies thead button").first();
+    await heading.focus();
+    const drawn = () => page.locator("table.dependencies").innerText();
+    for (let i = 0; i < 2; i++) {
+      const shown = await drawn();
+      await until("the table moves", async () => await drawn() !== shown, patience);
+    }
+    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+    await page.keyboard.press("Enter");
+    await until("it sorts by the name", () => page.url().endsWith("?sort=name"), patience);
+    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+  } finally {
+    traffic.stop();
+  }
+  await page.done();
+  await own.stop();
+});
+
+test("a filter that cannot be is said, and not sent", async () => {
+  await post(decider.url, "v1/decide", failed());
+  const page = await watch(browser, `${decider.url}#/decisions?decision=foo`);
+  await live(page, patience);
+  await page.getByText("“foo” is no decision: it is retry or give_up.").waitFor({ timeout: patience });
+  assert.equal(await page.locator("table.decisions tbody tr").count(), 0);
+  assert.equal(await page.locator("select[name=decision]").inputValue(), "foo");
+  await page.getByRole("button", { name: "clear" }).click();
+  await page.locator("table.decisions tbody tr").first().waitFor({ timeout: patience });
+  assert.equal(await page.locator("select[name=decision]").evaluate((choice) => choice.selectedOptions[0].text), "every");
+  const dependency = page.getByLabel("dependency, whole name");
+  await dependency.fill("pay ments");
+  await page.keyboard.press("Enter");
+  await page.getByText("“pay ments” can be no dependency").waitFor({ timeout: patience });
+  assert.equal(await dependency.getAttribute("aria-invalid"), "true");
+  assert.equal(await page.locator(".connection").getAttribute("data-state"), "live");
+  await picture(page, "filter-impossible");
+  await view(page, "/dependency/pay%20ments");
+  await page.getByText(/must be 1 to 128 characters/).waitFor({ timeout: patience });
+  assert.deepEqual(page.problems.filter((each) => !/status of 422.*v1\/dependencies\/pay%20ments/.test(each)), []);
+  await page.context().close();
+});
+
+test("a stream that is refused is no lost connection", async () => {
+  const own = await start(), others = new AbortController();
+  await Promise.all(Array.from({ length: 100 }, () => fetch(new URL("v1/decisions/stream", own.url), { signal: others.signal })));
+  const page = await watch(browser, own.url, { expected: /status of (503|422)/ });
+  await page.getByText("decider gives no stream: This replica has 100 streams and takes no more. Reconnecting by itself").waitFor({ timeout: patience });
+  others.abort();
+  await live(page, patience);
+  assert.equal(await page.locator(".stale").count(), 0);
+
+  // A server that knows fewer filters than this page.
+  let sent = 0;
+  await page.route(/stream\?.*dependency=mail/, (route) => {
+    sent++;
+    return route.fulfill({ status: 422, contentType: "application/problem+json", body: JSON.stringify({ detail: "Wrong: /dependency.", errors: [{ field: "/dependency", detail: "must be another" }] }) });
+  });
+  await view(page, "/decisions?dependency=mail");
+  await page.getByText("decider gives no stream: Wrong: /dependency. dependency must be another.").waitFor({ timeout: patience });
+  assert.equal(await page.locator(".connection").getAttribute("data-state"), "refused");
+  const before = sent;
+  await picture(page, "filter-refused");
+  await pause(2500);
+  assert.equal(sent, before, "it was sent again by itself");
+  await page.getByRole("button", { name: "clear" }).click();
+  await live(page, patience);
+  await page.done();
+  await own.stop();
 });
 
 test("an attempt is explained, and the question can be taken along", async () => {
@@ -90,6 +183,7 @@ test("an attempt is explained, and the question can be taken along", async () =>
   await page.getByRole("button", { name: "copy as curl" }).click();
   await page.getByText("copied").waitFor();
   const command = await page.evaluate(() => navigator.clipboard.readText());
+  assert.doesNotMatch(command, /Authorization/);
   const told = JSON.parse(execFileSync("sh", ["-c", command]).toString());
   assert.equal(told.reason, "retry_after");
   assert.equal(told.trace.length, 9);
@@ -123,6 +217,28 @@ test("an outcome and a gRPC code can be explained", async () => {
   await page.done();
 });
 
+test("an address that somebody goes to is explained", async () => {
+  const page = await watch(browser, `${decider.url}#/explain?dependency=payments&method=GET&status=503`);
+  await page.locator(".answer.retry:not(.stale)").waitFor({ timeout: patience });
+  await view(page, "/explain?dependency=ledger&method=GET&status=404"); // pasted
+  await page.locator(".answer.give_up:not(.stale)", { hasText: "not retryable" }).waitFor({ timeout: patience });
+  await page.goBack();
+  await page.locator(".answer.retry:not(.stale)").waitFor({ timeout: patience });
+  assert.equal(await page.getByLabel("dependency", { exact: true }).inputValue(), "payments");
+  await page.getByLabel("HTTP status").last().fill("404"); // typed, and not sent
+  await page.getByText("The form has changed since.").waitFor({ timeout: patience });
+  await view(page, "/explain?dependency=payments");
+  await page.getByText("Describe a failed attempt").waitFor({ timeout: patience });
+  assert.equal(await page.locator(".answer").count(), 0);
+
+  await page.getByLabel("method").fill("PUT");
+  await page.getByLabel("a gRPC code").check();
+  assert.equal(await page.getByLabel("method").inputValue(), "POST");
+  await page.getByLabel("no answer").check();
+  assert.equal(await page.getByLabel("method").inputValue(), "PUT");
+  await page.done();
+});
+
 test("an override is set and lifted", async () => {
   const page = await watch(browser, `${decider.url}#/dependency/inventory`);
   await live(page);
@@ -139,6 +255,11 @@ test("an override is set and lifted", async () => {
   await picture(page, "override");
   await view(page, "/");
   await until("the fleet's page says so", async () => /inventory[\s\S]*every retry is refused/.test(await page.locator(".troubles").innerText()), 2000);
+  await row(page, "inventory").locator(".chip.bad").waitFor({ timeout: patience });
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await accessible(page), [], colorScheme);
+  }
   await page.goBack();
   await page.getByRole("button", { name: "Lift the override" }).click();
   await until("it is gone", async () => !await page.locator(".in-force").isVisible(), 2000);
@@ -184,7 +305,7 @@ dependencies:
 
 test("who asks has to say who they are, and may do what their role says", async () => {
   const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "auth.yaml");
-  const keys = { reader: key(), operator: key() };
+  const keys = { reader: key(), operator: key(), blind: key() };
   const digest = (text) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
   writeFileSync(file, `version: 1
 identities:
@@ -194,6 +315,9 @@ identities:
   operator:
     keys: ["${digest(keys.operator)}"]
     roles: [read, operate]
+  blind:
+    keys: ["${digest(keys.blind)}"]
+    roles: [operate]
 `, { mode: 0o600 });
   const own = await start({ args: ["--auth-file", file] });
   // The driver gives the browser's dialogue a key that is nobody's, and then cancels it.
@@ -208,7 +332,13 @@ identities:
   assert.deepEqual(await accessible(nobody), []);
   await picture(nobody, "unidentified");
   await nobody.done();
-  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, expected: /status of 401/ });
+  const as = (name) => watch(browser, `${own.url}#/dependency/inventory`, { httpCredentials: { username: name, password: keys[name] }, permissions: ["clipboard-read", "clipboard-write"], expected: /status of 40[13]/ });
+  const blind = await as("blind");
+  await blind.getByText("decider gives no stream: The identity has not the role of this call, which is read. The console needs the role read, and operate for overrides.").waitFor({ timeout: patience });
+  assert.equal(await blind.getByText("The browser asks for a name").count() + await blind.getByRole("button", { name: "sign in" }).count(), 0);
+  assert.deepEqual(await accessible(blind), []);
+  await picture(blind, "forbidden");
+  await blind.done();
   const reader = await as("reader");
   await live(reader);
   await reader.getByText("Setting one needs the role operate.").waitFor();
@@ -219,6 +349,15 @@ identities:
   await operator.getByLabel("reason").fill("a drill");
   await operator.getByRole("button", { name: /^Pause all/ }).click();
   await operator.getByText(/a drill, by operator at/).waitFor({ timeout: 3000 });
+  await operator.getByLabel("reason").fill("from a terminal");
+  let command = "";
+  await until("the command has a place for the key", async () => {
+    await operator.getByRole("button", { name: "copy as curl" }).click();
+    command = await operator.evaluate(() => navigator.clipboard.readText());
+    return command.includes('"Authorization: Bearer $DECIDER_KEY"');
+  }, patience);
+  const told = JSON.parse(execFileSync("sh", ["-c", command], { env: { ...process.env, DECIDER_KEY: keys.operator } }).toString());
+  assert.equal(told.override?.reason, "from a terminal", JSON.stringify(told));
   await operator.done();
   await own.stop();
   rmSync(place, { recursive: true });
@@ -313,6 +452,39 @@ test("it fits a telephone", async () => {
     if (["fleet", "dependency"].includes(name)) await picture(page, `${name}-telephone`);
   }
   await page.done();
+});
+
+test("a name of 120 letters fits", async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), "console-")), file = path.join(place, "policies.yaml");
+  writeFileSync(file, "version: 1\ndefaults: {budget: {capacity: 137.5}}\n");
+  const own = await start({ file }), long = "x".repeat(120);
+  const decide = (n) => post(own.url, "v1/decide/batch", { attempts: Array.from({ length: n }, (_, i) => failed({ dependency: long, status: i % 2 ? 503 : 404 })) });
+  await decide(10);
+  const order = await fetch(new URL(`v1/dependencies/${long}/override`, own.url), { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ mode: "pause", expires_in_ms: 3600000, reason: long }) });
+  assert.equal(order.status, 200);
+  const page = await watch(browser, own.url);
+  await live(page, patience);
+  const link = page.locator("table.dependencies").getByRole("link", { name: long });
+  await link.waitFor({ timeout: patience });
+  await decide(200);
+  await page.locator("table.dependencies .reasons .pair").nth(1).waitFor({ timeout: patience });
+  for (const width of [390, 820, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [name, address, shown] of [["fleet", "/", link], ["dependency", `/dependency/${long}`, page.locator("pre.yaml")], ["decisions", "/decisions", page.locator("td.why").first()],
+      ["explain", `/explain?dependency=${long}&method=GET&status=503`, page.locator(".answer")], ["replicas", "/replicas", page.locator("tbody")]]) {
+      await view(page, address);
+      await shown.waitFor({ timeout: patience });
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${name} at ${width} is ${over} pixels too wide`);
+      await picture(page, `long-${name}-${width}`);
+    }
+  }
+  await view(page, "/");
+  const spark = await page.locator(".sparkline").boundingBox({ timeout: patience });
+  assert.ok(spark.x + spark.width < 1280, `the two minutes end at ${spark.x + spark.width} of 1280 pixels`);
+  await page.done();
+  await own.stop();
+  rmSync(place, { recursive: true });
 });
 
 test("a thousand dependencies", async () => {
