@@ -68,6 +68,8 @@ func newSingleClient(address string, timeout time.Duration) (redis.UniversalClie
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
 	}
+	// To tell the server the client's name takes a round trip of every new connection,
+	// which the first command on it then lacks.
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
