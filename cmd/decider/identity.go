@@ -112,10 +112,10 @@ func (g *guard) scheme() string {
 // watch reads the files again when they change, or at a SIGHUP, until the context ends.
 func (g *guard) watch(ctx context.Context, log *slog.Logger) {
 	if g.keyFile != nil {
-		go g.keyFile.Run(ctx, hangups(ctx), log, func() { g.door.Keys.Reload(log) })
+		go g.keyFile.Run(ctx, hangups(ctx), log, func(asked bool) { g.door.Keys.Reload(log, asked) })
 	}
 	if g.certFiles != nil {
-		go g.certFiles.Run(ctx, hangups(ctx), log, func() { g.certs.Reload(log) })
+		go g.certFiles.Run(ctx, hangups(ctx), log, func(asked bool) { g.certs.Reload(log, asked) })
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return errors.Join(err, listener.Close())
 	}
 	collectSeldom(os.Getenv)
-	go policyFile.Run(ctx, hangups(ctx), log, func() { policies.ReloadAndLog(log) })
+	go policyFile.Run(ctx, hangups(ctx), log, func(asked bool) { policies.ReloadAndLog(log, asked) })
 	guard.watch(ctx, log)
 	// From here on a SIGHUP is heard, and not the end of the process.
 	log.Info("decider answers", "address", guard.scheme()+"://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store(), "memory_limit", heedMemory("", os.Getenv))

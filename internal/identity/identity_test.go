@@ -317,7 +317,7 @@ func TestReload(t *testing.T) {
 		{file(next), false, true, false},
 	} {
 		write(step.text)
-		live.Reload(slog.New(slog.NewTextHandler(&log, nil)))
+		live.Reload(slog.New(slog.NewTextHandler(&log, nil)), false)
 		_, hasOld := live.Set().ByKey(old)
 		_, hasNext := live.Set().ByKey(next)
 		if hasOld != step.old || hasNext != step.next || live.Refused() != step.refused {
@@ -326,6 +326,53 @@ func TestReload(t *testing.T) {
 	}
 	if strings.Contains(log.String(), next) || !strings.Contains(log.String(), "auth file refused") {
 		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// What is refused is told once, and again to who asks: the log may stand in the
+// folder that is watched. Only the same text as before is told of no more.
+func TestReloadIsToldOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "auth.yaml")
+	good := "version: 1\nidentities:\n  a: {keys: [\"" + Digest(NewKey()) + "\"], roles: [read]}\n"
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	live, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		text  string
+		asked bool
+		want  string // in the one line that is logged; "": none is
+	}{
+		{good, false, ""},
+		{good, true, "auth file is the one in force"},
+		{"nonsense", false, "auth file refused"},
+		{"nonsense", false, ""},
+		{"nonsense", true, "auth file refused"},
+		{"nonsense", false, ""},
+		{"version: 2\n", false, "version must be 1"},
+		{"version: 2\n", false, ""},
+		{good, false, "auth file is the one in force"},
+		{good, false, ""},
+		{"nonsense", false, "auth file refused"},
+		{good + "# other\n", false, "auth file applied"},
+	} {
+		write(step.text)
+		var log bytes.Buffer
+		live.Reload(slog.New(slog.NewTextHandler(&log, nil)), step.asked)
+		lines := strings.Count(log.String(), "\n")
+		if step.want == "" && lines != 0 || step.want != "" && (lines != 1 || !strings.Contains(log.String(), step.want)) {
+			t.Errorf("%+v: %s", step, log.String())
+		}
+		if refused := !strings.HasPrefix(step.text, good); live.Refused() != refused {
+			t.Errorf("%+v: refused %v", step, live.Refused())
+		}
 	}
 }
 
