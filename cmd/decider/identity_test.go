@@ -369,6 +369,12 @@ func TestClientCertificates(t *testing.T) {
 	before := serial()
 	renew()
 	eventually(t, "the new certificate is served", func() bool { return serial() != before })
+	mountFile(t, caFile, string(ca.pem)+string(other.pem))
+	eventually(t, "another authority's clients are believed", func() bool {
+		status, _, err := send(t.Context(), ca.client(t, other, "jo.internal", 0), http.MethodGet, withFile.URL+"/v1/status", "", "")
+		return err == nil && status == 200
+	})
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(withFile.Log.String(), "client authorities applied") })
 	mountFile(t, certFile, "nonsense")
 	eventually(t, "refused certificates are told", func() bool {
 		_, text, err := send(t.Context(), none, http.MethodGet, withFile.URL+"/metrics", "", "")

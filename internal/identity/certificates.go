@@ -79,4 +79,7 @@ func (c *Certificates) Reload(log *slog.Logger, asked bool) {
 	if tell || !bytes.Equal(before.Certificates[0].Certificate[0], config.Certificates[0].Certificate[0]) {
 		log.Info("certificates applied", "file", c.cert, "expires", config.Certificates[0].Leaf.NotAfter)
 	}
+	if c.clientCA != "" && (tell || !before.ClientCAs.Equal(config.ClientCAs)) {
+		log.Info("client authorities applied", "file", c.clientCA)
+	}
 }
