@@ -46,6 +46,7 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 	}
 	defer s.pulse.leave()
 	out := s.newStream(c, f, params)
+	defer out.bound() // the end of the answer is written too
 	out.begin()
 	if c.Request().Method == http.MethodHead {
 		return nil
@@ -165,9 +166,18 @@ func (o *stream) addEvent(name string, data []byte) {
 	o.buffer = append(append(o.buffer, data...), "\n\n"...)
 }
 
+// flush writes what is in the buffer. The deadline is for that alone: HTTP/2 would
+// end the stream by it also while nothing is written.
 func (o *stream) flush() error {
-	_ = o.control.SetWriteDeadline(o.now().Add(streamWriteTimeout)) // where it cannot be set, a test is the writer
+	o.bound()
 	_, err := o.response.Write(o.buffer)
 	o.buffer = o.buffer[:0]
-	return errors.Join(err, o.control.Flush())
+	err = errors.Join(err, o.control.Flush())
+	_ = o.control.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// bound sets the deadline of what is written now.
+func (o *stream) bound() {
+	_ = o.control.SetWriteDeadline(o.now().Add(streamWriteTimeout)) // where it cannot be set, a test is the writer
 }

@@ -30,6 +30,7 @@ type pipe struct {
 	status   int
 	writer   net.Conn
 	deadline time.Time
+	bounded  bool // a deadline was set
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -40,6 +41,7 @@ func (p *pipe) Write(b []byte) (int, error)     { return p.writer.Write(b) }
 func (p *pipe) Flush()                          {}
 func (p *pipe) SetReadDeadline(time.Time) error { return nil }
 func (p *pipe) SetWriteDeadline(t time.Time) error {
+	p.bounded = p.bounded || !t.IsZero()
 	p.deadline = t
 	return p.writer.SetWriteDeadline(t)
 }
@@ -172,8 +174,9 @@ func TestStreamTellsDecisionsAsTheyAreMade(t *testing.T) {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
-		if p.status != 200 || p.deadline.IsZero() {
-			t.Errorf("status %d, deadline %v", p.status, p.deadline)
+		synctest.Wait()
+		if p.status != 200 || !p.bounded || !p.deadline.IsZero() {
+			t.Errorf("status %d, bounded %v, deadline between two events %v", p.status, p.bounded, p.deadline)
 		}
 	})
 }
@@ -433,6 +436,65 @@ func TestStreamOutlivesTheServersDeadlines(t *testing.T) {
 	for range 3 {
 		snapshotOf(t, p.next(t))
 	}
+}
+
+// pipes is a listener whose connections are pipes, so that a server can be in a
+// bubble.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p <- far
+	return near, nil
+}
+
+// HTTP/2 ends a stream at its deadline, also where nothing is written then: one
+// that is silent for longer goes on.
+func TestStreamIsSilentOverHTTP2(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var http2 http.Protocols
+		http2.SetUnencryptedHTTP2(true)
+		listener := make(pipes)
+		server := &http.Server{Handler: virtual(t, new(fakeFleet)), Protocols: &http2, ReadTimeout: time.Second, WriteTimeout: time.Second}
+		go server.Serve(listener) //nolint:errcheck // it ends with the test
+		transport := &http.Transport{Protocols: &http2, DialContext: listener.dial}
+		defer server.Close()
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://decider/v1/decisions/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.ProtoMajor != 2 {
+			t.Errorf("%s", response.Proto)
+		}
+		p := &pipe{reader: bufio.NewReader(response.Body)}
+		for range 3 {
+			if e := p.next(t); e.name != ":" {
+				t.Errorf("%+v", e)
+			}
+		}
+	})
 }
 
 func TestSequenceOfAnEvent(t *testing.T) {
