@@ -233,6 +233,19 @@ func TestBadKeysAreCheap(t *testing.T) {
 	}
 }
 
+// A variable of a shell that is not set makes no key for everything.
+func TestKeyForNothing(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--dependencies", ""}, {"--dependencies="}, {"--dependencies=payments,"}, {"--dependencies=payments", "--dependencies="}, {"--roles="}} {
+		if r := decides(t, append([]string{"key", "new", "x"}, flags...)...); r.code != 2 || r.out != "" {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+	if _, _, line := newKey(t, "x", "--dependencies=payments,orders", "--dependencies=search-*"); !strings.Contains(line, `dependencies: ["payments", "orders", "search-*"]`) {
+		t.Errorf("%s", line)
+	}
+}
+
 // decider explain says who asks by a key in a file.
 func TestExplainWithKey(t *testing.T) {
 	t.Parallel()
