@@ -227,6 +227,48 @@ func TestCarryOver(t *testing.T) {
 	}
 }
 
+// Requests that are under way while the file is read again are still counted, also
+// under another limit, and leave no place taken.
+func TestCarryOverOfRequestsUnderWay(t *testing.T) {
+	t.Parallel()
+	key, now := NewKey(), time.Unix(1_700_000_000, 0)
+	file := func(rest string) *Identity {
+		set := mustParse(t, "version: 1\nidentities:\n  a: {keys: [\""+Digest(key)+"\"], roles: [read]"+rest+"}\n")
+		return set.byName["a"]
+	}
+	follow := func(before *Identity, rest string) *Identity {
+		next := file(rest)
+		(&Set{byName: map[string]*Identity{"a": next}}).carryOver(&Set{byName: map[string]*Identity{"a": before}})
+		return next
+	}
+	enter := func(what string, who *Identity, want error) {
+		t.Helper()
+		if err := who.Enter(now); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	first := file(", concurrent: 2")
+	enter("the first", first, nil)
+	enter("the second", first, nil)
+	same := follow(first, ", concurrent: 2 # a comment\n")
+	enter("the third, after the reload", same, ErrConcurrent)
+	more := follow(same, ", concurrent: 3")
+	enter("the third, under a limit of 3", more, nil)
+	first.Leave()
+	first.Leave()
+	more.Leave()
+	for range 3 {
+		enter("when all have left", more, nil)
+	}
+	enter("the fourth", more, ErrConcurrent)
+	none := follow(more, "")
+	enter("without a limit", none, nil)
+	again := follow(none, ", concurrent: 1")
+	none.Leave()
+	enter("a limit again", again, nil)
+	enter("its second", again, ErrConcurrent)
+}
+
 func TestIdentify(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
