@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	// written to it.
 	streamWriteTimeout = 5 * time.Second
 	// streamLifetime is after how long a stream ends. Who follows comes back at
-	// once, is let in anew, and may meet another replica.
+	// once, and may meet another replica.
 	streamLifetime = 15 * time.Minute
 )
 
@@ -52,7 +53,7 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 		return nil
 	}
 	left, end := requestContext(c).Done(), s.Now().Add(streamLifetime)
-	for s.Now().Before(end) {
+	for s.Now().Before(end) && s.mayRead(c) {
 		if out.tell(current) != nil {
 			return nil // the client has left, or took nothing for too long
 		}
@@ -66,6 +67,16 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 		}
 	}
 	return nil
+}
+
+// mayRead says whether who asks may still follow: their key may have been taken
+// out of the auth file since.
+func (s *server) mayRead(c echo.Context) bool {
+	if s.Door == nil {
+		return true
+	}
+	who, err := s.Door.Identify(c.Request())
+	return err == nil && who.Has(identity.Read)
 }
 
 // stream is one client that follows.

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 // pipe is a client's end of a stream in a bubble of virtual time.
@@ -49,11 +52,18 @@ func (p *pipe) SetWriteDeadline(t time.Time) error {
 // follow opens a stream of the handler. Its client leaves at the test's end.
 func follow(t *testing.T, h http.Handler, path string, lastEvent string) *pipe {
 	t.Helper()
+	header := http.Header{}
+	if lastEvent != "" {
+		header.Set("Last-Event-ID", lastEvent)
+	}
+	return followAs(t, h, path, header)
+}
+
+func followAs(t *testing.T, h http.Handler, path string, header http.Header) *pipe {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-	if lastEvent != "" {
-		r.Header.Set("Last-Event-ID", lastEvent)
-	}
+	r.Header = header
 	near, far := net.Pipe()
 	p := &pipe{reader: bufio.NewReader(far), header: http.Header{}, writer: near, cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -325,6 +335,46 @@ func TestStreamsAreAdmittedAnew(t *testing.T) {
 		}
 		if took := time.Since(begun); took != streamLifetime {
 			t.Errorf("ended after %v", took)
+		}
+	})
+}
+
+// A key that was taken out of the file, or may no longer look, follows no longer;
+// the others do.
+func TestStreamEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	gone, bound, stays := identity.NewKey(), identity.NewKey(), identity.NewKey()
+	path := filepath.Join(t.TempDir(), "auth.yaml")
+	write := func(entries ...string) {
+		if err := os.WriteFile(path, []byte("version: 1\nidentities:\n"+strings.Join(entries, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry := func(name, key, role string) string {
+		return "  " + name + ": {keys: [\"" + identity.Digest(key) + "\"], roles: [" + role + "]}\n"
+	}
+	write(entry("gone", gone, "read"), entry("bound", bound, "read"), entry("stays", stays, "read"))
+	live, err := identity.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := virtual(t, new(fakeFleet), func(c *Config) { c.Door = &identity.Door{Keys: live} })
+		open := func(key string) *pipe {
+			return followAs(t, h, "/v1/decisions/stream", http.Header{"Authorization": {"Bearer " + key}})
+		}
+		withdrawn, demoted, kept := open(gone), open(bound), open(stays)
+		time.Sleep(beatEvery / 2)
+		write(entry("bound", bound, "report"), entry("stays", stays, "read"))
+		live.Reload(slog.New(slog.DiscardHandler), false)
+		begun := time.Now()
+		withdrawn.ended(t)
+		demoted.ended(t)
+		if took := time.Since(begun); took > beatEvery {
+			t.Errorf("ended after %v", took)
+		}
+		if e := kept.next(t); e.name != ":" || time.Since(begun) < 10*beatEvery {
+			t.Errorf("%+v after %v", e, time.Since(begun))
 		}
 	})
 }
