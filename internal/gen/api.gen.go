@@ -1063,7 +1063,7 @@ type OverrideOrder struct {
 	// Example: pause
 	Mode OverrideOrderMode `json:"mode"`
 
-	// Reason Why it is set, for those who find it later.
+	// Reason Why it is set, for those who find it later; not blanks alone.
 	//
 	// Example: payments fails over
 	Reason string `json:"reason"`

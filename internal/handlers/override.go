@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -167,6 +168,8 @@ func (r *reader) overrideReason(into *string) error {
 	}
 	if n := utf8.RuneCount(text); n < 1 || n > maxOverrideReason {
 		r.fail("/reason", "must be 1 to "+strconv.Itoa(maxOverrideReason)+" characters")
+	} else if len(bytes.TrimSpace(text)) == 0 {
+		r.fail("/reason", "must be more than blanks")
 	}
 	*into = string(text)
 	return nil

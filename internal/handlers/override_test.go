@@ -93,7 +93,7 @@ func TestOverrideAgreesWithTheFilter(t *testing.T) {
 	c := newCaller(t, onFakes(t))
 	modes := []string{"", `"mode":"pause",`, `"mode":"allow",`, `"mode":"Pause",`, `"mode":null,`}
 	times := []string{"", `"expires_in_ms":1,`, `"expires_in_ms":0,`, `"expires_in_ms":86400000,`, `"expires_in_ms":86400000.5,`, `"expires_in_ms":1e400,`}
-	reasons := []string{"", `"reason":"x",`, `"reason":"",`, `"reason":"` + strings.Repeat("\U0001F4A5", 256) + `",`, `"reason":"` + strings.Repeat("x", 257) + `",`}
+	reasons := []string{"", `"reason":"x",`, `"reason":"",`, `"reason":" \t ",`, `"reason":" x ",`, `"reason":"` + strings.Repeat("\U0001F4A5", 256) + `",`, `"reason":"` + strings.Repeat("x", 257) + `",`}
 	others := []string{"", `"author":"me",`}
 	for _, mode := range modes {
 		for _, expires := range times {
