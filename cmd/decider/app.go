@@ -41,6 +41,8 @@ type storeConfig struct {
 type appConfig struct {
 	guard   guard
 	tracing tracing
+	// records takes what is kept whatever the level of the log.
+	records *slog.Logger
 	// maxConcurrent, accessLog and hideMetrics are those of [handlers.Config].
 	maxConcurrent int64
 	accessLog     int
@@ -50,6 +52,7 @@ type appConfig struct {
 // app is everything between the policy file and the HTTP handler.
 type app struct {
 	handler  http.Handler
+	api      *handlers.API // without the traces
 	policies *policy.Live
 	started  time.Time
 	// self is this decider as it tells the others of itself.
@@ -87,17 +90,20 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	}
 	a.trials = trial.NewBook(a.fleet, time.Now)
 	a.metrics = newRegistry(a)
-	handler, err := handlers.New(handlers.Config{
+	api, err := handlers.New(handlers.Config{
 		Decider: &decide.Decider{Policies: policies, Fleet: more.tracing.fleet(a.fleet), Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
-		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: a.metrics,
+		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Records: more.records, Metrics: a.metrics,
 		Console: console.Handler(), Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
 		Door:   more.guard.door, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
 	})
-	a.handler = more.tracing.handler(handler)
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	a.api, a.handler = api, more.tracing.handler(api)
+	return a, nil
 }
 
 func (a *app) openRedis(store storeConfig, log *slog.Logger, t tracing) error {

@@ -230,6 +230,19 @@ func TestBadKeysAreCheap(t *testing.T) {
 	}
 }
 
+// A variable of a shell that is not set makes no key for everything.
+func TestKeyForNothing(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--dependencies", ""}, {"--dependencies="}, {"--dependencies=payments,"}, {"--dependencies=payments", "--dependencies="}, {"--roles="}} {
+		if r := decides(t, append([]string{"key", "new", "x"}, flags...)...); r.code != 2 || r.out != "" {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+	if _, _, line := newKey(t, "x", "--dependencies=payments,orders", "--dependencies=search-*"); !strings.Contains(line, `dependencies: ["payments", "orders", "search-*"]`) {
+		t.Errorf("%s", line)
+	}
+}
+
 // decider explain says who asks by a key in a file.
 func TestExplainWithKey(t *testing.T) {
 	t.Parallel()
@@ -351,6 +364,10 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s: %d", what, status)
 		}
 	}
+	eventually(t, "handshakes that failed are counted and told", func() bool {
+		text := mustSend(t, none, http.MethodGet, withFile.URL+"/metrics", "", "", 200)
+		return strings.Contains(text, "decider_requests_refused_total{why=\"handshake\"} ") && strings.Contains(withFile.Log.String(), "why=handshake from=127.0.0.1")
+	})
 	if r := decides(t, "healthcheck", "--listen="+withFile.Listen, "--tls-cert="+certFile); r.code != 0 {
 		t.Errorf("healthcheck: %+v", r)
 	}
@@ -366,6 +383,12 @@ func TestClientCertificates(t *testing.T) {
 	before := serial()
 	renew()
 	eventually(t, "the new certificate is served", func() bool { return serial() != before })
+	mountFile(t, caFile, string(ca.pem)+string(other.pem))
+	eventually(t, "another authority's clients are believed", func() bool {
+		status, _, err := send(t.Context(), ca.client(t, other, "jo.internal", 0), http.MethodGet, withFile.URL+"/v1/status", "", "")
+		return err == nil && status == 200
+	})
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(withFile.Log.String(), "client authorities applied") })
 	mountFile(t, certFile, "nonsense")
 	eventually(t, "refused certificates are told", func() bool {
 		_, text, err := send(t.Context(), none, http.MethodGet, withFile.URL+"/metrics", "", "")
@@ -389,7 +412,7 @@ func TestAdminListener(t *testing.T) {
 	t.Parallel()
 	ops, _, opsLine := newKey(t, "ops", "--roles=operate")
 	reader, _, readLine := newKey(t, "reader", "--roles=read")
-	p := serve(t, "--auth-file="+authFile(t, opsLine, readLine), "--admin-listen=127.0.0.1:0", "--metrics=admin", "--access-log=0")
+	p := serve(t, "--auth-file="+authFile(t, opsLine, readLine), "--admin-listen=127.0.0.1:0", "--metrics=admin", "--access-log=1000000000")
 	admin := "http://" + p.WaitFor(t, operatorsAt)
 	mustSend(t, web, http.MethodGet, p.URL+"/metrics", "", "", 404)
 	mustSend(t, web, http.MethodGet, p.URL+"/debug/pprof/", ops, "", 404)
@@ -408,12 +431,40 @@ func TestAdminListener(t *testing.T) {
 	}
 	mustSend(t, web, http.MethodPut, admin+"/log-level", reader, "DEBUG", 403)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "LOUD", 422)
+	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "INFO+1", 422)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "ERROR", 200)
 	mustSend(t, web, http.MethodPost, p.URL+"/v1/decide", "", failed503, 401)
+	mustSend(t, web, http.MethodPut, p.URL+"/v1/dependencies/payments/override", ops, `{"mode":"pause","expires_in_ms":1000,"reason":"x"}`, 200)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "DEBUG\n", 200)
+	page, err := http.NewRequestWithContext(t.Context(), http.MethodPut, admin+"/log-level", strings.NewReader("ERROR"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Header.Set("Sec-Fetch-Site", "cross-site")
+	response, err := web.Do(page)
+	if err != nil || response.StatusCode != http.StatusForbidden {
+		t.Fatal(response, err)
+	}
+	response.Body.Close()
+	metrics := mustSend(t, web, http.MethodGet, admin+"/metrics", "", "", 200)
+	for _, line := range []string{`{why="cross_site"} 1`, `{why="role"} 5`, `{why="unidentified"} 5`} {
+		if !strings.Contains(metrics, "decider_requests_refused_total"+line+"\n") {
+			t.Errorf("no %s", line)
+		}
+	}
 	p.Stop(t)
-	if log := p.Log.String(); strings.Contains(log, "a request was refused") || !strings.Contains(log, "now=DEBUG") {
+	log := p.Log.String()
+	if strings.Contains(log, "a request was answered") {
 		t.Errorf("the level did not hold:\n%s", log)
+	}
+	for _, line := range []string{
+		`level=WARN msg="log level changed" before=INFO now=ERROR author=ops from=127.0.0.1`, `msg="log level changed" before=ERROR now=DEBUG author=ops`,
+		`msg="an override was set" dependency=payments author=ops`, "why=unidentified from=127.0.0.1 method=GET route=/debug/pprof/ identity=\"\"",
+		"why=role from=127.0.0.1 method=GET route=/debug/pprof/ identity=reader", "why=cross_site from=127.0.0.1 method=PUT",
+	} {
+		if !strings.Contains(log, line) {
+			t.Errorf("no %q in:\n%s", line, log)
+		}
 	}
 }
 
