@@ -58,7 +58,7 @@ func (d *Decider) decide(ctx context.Context, a *Attempt, t *Trace, dryRun bool)
 	if err != nil {
 		return Decision{}, err
 	}
-	if policy.Candidate != nil && d.Trials != nil {
+	if d.tries(policy) {
 		return d.tryBoth(ctx, policy, bucket, a, t, dryRun), nil
 	}
 	out, _, _ := d.enforce(ctx, policy, bucket, a, d.Now(), d.Random, t, dryRun)

@@ -15,6 +15,7 @@ type several struct {
 	places    []int // of their attempts
 	plans     []Plan
 	questions []Question
+	trials    []*enforced // nil where the rule has no candidate
 }
 
 // DecideAll answers each attempt as Decide would, and asks the fleet's state for
@@ -24,31 +25,45 @@ func (d *Decider) DecideAll(ctx context.Context, attempts []*Attempt, answered f
 	var open several
 	for i, a := range attempts {
 		policy, bucket, err := d.Policies.Find(a.Dependency)
-		switch {
-		case err != nil:
+		if err != nil {
 			answered(i, Decision{}, err)
-		case policy.Candidate != nil && d.Trials != nil:
-			answered(i, d.tryBoth(ctx, policy, bucket, a, nil, false), nil)
-		default:
-			plan := d.plan(policy, a, d.Now(), d.Random, nil)
-			if plan.Asks {
-				open.add(i, &plan, plan.question(policy, bucket, a))
-				continue
-			}
-			d.tell(&plan, policy, bucket, a)
-			answered(i, plan.Decision, nil)
+			continue
 		}
+		now, random := d.Now(), d.Random
+		var tried *enforced
+		if d.tries(policy) {
+			tried = newEnforced(policy, bucket, a, now, random)
+			random = tried.chance.draw
+		}
+		plan := d.plan(policy, a, now, random, nil)
+		if plan.Asks {
+			open.add(i, &plan, plan.question(policy, bucket, a), tried)
+			continue
+		}
+		d.tell(&plan, policy, bucket, a)
+		if tried != nil {
+			tried.decision = plan.Decision
+			d.try(ctx, tried, nil, false)
+		}
+		answered(i, plan.Decision, nil)
 	}
 	answers := d.askAll(ctx, open.questions)
 	for n, i := range open.places {
-		plan := &open.plans[n]
-		plan.settle(answers[n], &open.questions[n], d.Random, nil)
+		plan, tried, random := &open.plans[n], open.trials[n], d.Random
+		if tried != nil {
+			random = tried.chance.draw
+		}
+		plan.settle(answers[n], &open.questions[n], random, nil)
+		if tried != nil {
+			tried.decision, tried.answer, tried.asked = plan.Decision, answers[n], true
+			d.try(ctx, tried, nil, false)
+		}
 		answered(i, plan.Decision, nil)
 	}
 }
 
-func (s *several) add(i int, plan *Plan, q Question) {
-	s.places, s.plans, s.questions = append(s.places, i), append(s.plans, *plan), append(s.questions, q)
+func (s *several) add(i int, plan *Plan, q Question, tried *enforced) {
+	s.places, s.plans, s.questions, s.trials = append(s.places, i), append(s.plans, *plan), append(s.questions, q), append(s.trials, tried)
 }
 
 func (d *Decider) askAll(ctx context.Context, questions []Question) []Answer {

@@ -3,6 +3,7 @@ package decide_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,4 +65,38 @@ func TestDecideAll(t *testing.T) {
 		t.Errorf("asked at once:%s", diff)
 	}
 	decider(standard(), fake).DecideAll(t.Context(), nil, nil)
+}
+
+// A rule's candidate changes neither how often the fleet is asked nor what is
+// answered, and is judged as beside single attempts.
+func TestDecideAllWithCandidates(t *testing.T) {
+	t.Parallel()
+	list := []*decide.Attempt{got503(), got503(func(a *decide.Attempt) { a.Failure = 404 }), got503(remaining(1)), got503()}
+	for name, edit := range map[string]func(*decide.Policy){
+		"the same": candidate(),
+		"stricter": candidate(func(p *decide.Policy) { p.MaxAttempts = 1 }),
+	} {
+		var asked []string
+		policy := standard(edit)
+		together, single := &fakeTrials{}, &fakeTrials{}
+		d := decider(policy, severalFleet{fakeFleet{}, &asked})
+		d.Trials = together
+		d.DecideAll(t.Context(), list, func(i int, got decide.Decision, err error) {
+			one := *d
+			one.Trials = single
+			want, wantErr := one.Decide(t.Context(), list[i])
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(decide.Decision{})); diff != "" || err != wantErr { //nolint:errorlint // both are nil
+				t.Errorf("%s, attempt %d: %s, %v", name, i, diff, err)
+			}
+		})
+		if diff := cmp.Diff([]string{"bucket of payments", "bucket of payments"}, asked); diff != "" {
+			t.Errorf("%s: asked at once:%s", name, diff)
+		}
+		got, want := together.pairs(), single.pairs()
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != len(list) {
+			t.Errorf("%s: compared%s", name, diff)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package decide
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // Trials judges the candidates of rules beside the decisions that are enforced.
@@ -37,25 +38,52 @@ func CutCandidate(bucket string) (of string, ok bool) {
 	return strings.CutSuffix(bucket, candidateMark)
 }
 
-// tryBoth decides by a rule and judges its candidate on the same attempt, at
-// the same instant and with the same floats, so that only what the rules say
-// differs. The candidate draws nothing from the source of chance: a seeded
-// decider answers alike with and without it.
+// tries says whether a rule's candidate is judged.
+func (d *Decider) tries(p *Policy) bool { return p.Candidate != nil && d.Trials != nil }
+
+// enforced is a decision by a rule that has a candidate, and all that it came from.
+type enforced struct {
+	policy   *Policy
+	bucket   string
+	attempt  *Attempt
+	now      time.Time
+	chance   *draws
+	decision Decision
+	// answer is the fleet's, where it was asked.
+	answer Answer
+	asked  bool
+}
+
+func newEnforced(p *Policy, bucket string, a *Attempt, now time.Time, random func() float64) *enforced {
+	return &enforced{policy: p, bucket: bucket, attempt: a, now: now, chance: &draws{source: random}}
+}
+
+// tryBoth decides by a rule and judges its candidate.
 func (d *Decider) tryBoth(ctx context.Context, p *Policy, bucket string, a *Attempt, t *Trace, dryRun bool) Decision {
-	now, chance := d.Now(), &draws{source: d.Random}
-	enforced, answer, asked := d.enforce(ctx, p, bucket, a, now, chance.draw, t, dryRun)
-	if answer.Replayed { // it has been compared when it was granted
-		return enforced
+	e := newEnforced(p, bucket, a, d.Now(), d.Random)
+	e.decision, e.answer, e.asked = d.enforce(ctx, p, bucket, a, e.now, e.chance.draw, t, dryRun)
+	d.try(ctx, e, t, dryRun)
+	return e.decision
+}
+
+// try judges a rule's candidate on the same attempt, at the same instant and with
+// the same floats, so that only what the rules say differs. The candidate draws
+// nothing from the source of chance: a seeded decider answers alike with and
+// without it.
+func (d *Decider) try(ctx context.Context, e *enforced, t *Trace, dryRun bool) {
+	if e.answer.Replayed { // it has been compared when it was granted
+		return
 	}
-	again := chance.again(enforced.DecisionID, a.number())
+	p, a := e.policy, e.attempt
+	again := e.chance.again(e.decision.DecisionID, a.number())
 	c := trial{
-		Comparison: Comparison{Dependency: a.Dependency, Policy: p, Enforced: enforced.Enforced(), First: a.number() == 1},
-		plan:       NewPlan(p.Candidate, a, now, again),
+		Comparison: Comparison{Dependency: a.Dependency, Policy: p, Enforced: e.decision.Enforced(), First: a.number() == 1},
+		plan:       NewPlan(p.Candidate, a, e.now, again),
 	}
 	c.Candidate = c.plan.Decision.Reason
-	bucket = CandidateBucket(bucket)
+	bucket := CandidateBucket(e.bucket)
 	switch {
-	case c.plan.Asks && asked && overridden(p, &answer): // an operator's word holds for both
+	case c.plan.Asks && e.asked && overridden(p, &e.answer): // an operator's word holds for both
 		c.plan.Asks, c.plan.Tells = false, true
 		c.Candidate = c.Enforced
 	case c.plan.Asks:
@@ -69,18 +97,17 @@ func (d *Decider) tryBoth(ctx context.Context, p *Policy, bucket string, a *Atte
 			c.settle(answer, &q, again)
 			d.Trials.Compared(&c.Comparison)
 		})
-		return enforced
+		return
 	}
 	if dryRun {
 		c.explain(t)
-		return enforced
+		return
 	}
 	if c.plan.Tells {
 		f := c.plan.failed(p.Candidate, bucket, a)
 		d.Fleet.Tell(&f)
 	}
 	d.Trials.Compared(&c.Comparison)
-	return enforced
 }
 
 // trial is a comparison in the making.
