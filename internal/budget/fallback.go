@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -42,7 +43,15 @@ type downError struct{}
 
 func (downError) Error() string { return "the store is out of reach" }
 
+// errTimeUp ends the context of a request that has asked the store for as long as
+// it may ([Fleet.Bounded]).
+var errTimeUp = errors.New("the time for the store is up")
+
 func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Policy, ops []op) error {
+	if context.Cause(ctx) == errTimeUp { //nolint:errorlint // it is never wrapped
+		f.stats.errors.Add(1)
+		return errTimeUp
+	}
 	bounded := ctx
 	if f.servers.several() { // to look for the bucket's server takes time too
 		var cancel context.CancelFunc
@@ -56,7 +65,7 @@ func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Polic
 	switch {
 	case err == nil:
 		f.remember(ctx, bucket, p, ops)
-	case ctx.Err() == nil: // a caller who left is no error of the store
+	case ctx.Err() == nil || context.Cause(ctx) == errTimeUp: //nolint:errorlint // a caller who left is no error of the store
 		f.stats.errors.Add(1)
 	}
 	return err

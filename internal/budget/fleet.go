@@ -101,6 +101,15 @@ func (f *Fleet) run(ctx context.Context, bucket string, p *decide.Policy, ops []
 	f.fallback.run(ctx, bucket, p, ops)
 }
 
+// Bounded bounds all that a request asks of a shared store by one timeout, however
+// many buckets that concerns: for the rest local rules answer.
+func (f *Fleet) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.memory != nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, f.fallback.timeout, errTimeUp)
+}
+
 // Ask puts step 9 of a decision to the fleet's state.
 func (f *Fleet) Ask(ctx context.Context, q *decide.Question) decide.Answer {
 	ops := [1]op{{ask: newQuestion(q)}}

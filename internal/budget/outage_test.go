@@ -64,6 +64,45 @@ func TestEveryFaultIsAnsweredInTime(t *testing.T) {
 	}
 }
 
+// However much a request asks of a store that stalls, it is answered within the
+// one timeout.
+func TestARequestIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := NewMemory(time.Now)
+		store := &faulty{store: memory}
+		store.is(stalls)
+		f := bubbleFleet(t, store, 1)
+		questions, answers := make([]decide.Question, 3000), make([]decide.Answer, 3000)
+		for i := range questions {
+			questions[i] = *asked(testRule(named(fmt.Sprint("bucket-", i), nil)))
+		}
+		if took := within(func() { f.AskAll(t.Context(), questions, answers) }); took != inBubble {
+			t.Errorf("%d buckets took %s", len(questions), took)
+		}
+		for i := range answers {
+			if got := said(answers[i]); got != "granted 9/10 degraded" {
+				t.Fatalf("bucket %d: %s", i, got)
+			}
+		}
+		store.is(well)
+		time.Sleep(time.Second)
+		store.is(stalls)
+		ctx, cancel := f.Bounded(t.Context())
+		defer cancel()
+		p := testRule(nil)
+		if took := within(func() {
+			for range 3 {
+				if !f.Report(ctx, &decide.Outcome{Bucket: p.Name, Policy: p}).Degraded {
+					t.Error("a store that stalls has answered")
+				}
+			}
+		}); took != inBubble {
+			t.Errorf("three in a row took %s", took)
+		}
+	})
+}
+
 // re-slow-when-down: after a few failures nobody waits any more; a probe does,
 // and when it succeeds everybody asks again.
 func TestHealth(t *testing.T) {

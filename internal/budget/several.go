@@ -19,6 +19,8 @@ type sameBucket struct {
 // order, however many they are: in several calls the order would be lost, or what
 // the store's timeout bounds would be their sum. A thousand take Redis 3 ms.
 func (f *Fleet) AskAll(ctx context.Context, list []decide.Question, answers []decide.Answer) {
+	ctx, cancel := f.Bounded(ctx)
+	defer cancel()
 	calls := byBucket(list)
 	sidebyside.Do(len(calls), func(i int) {
 		same := calls[i]

@@ -39,7 +39,9 @@ func (s *server) Explain(c echo.Context) error {
 		return err
 	}
 	var t decide.Trace
-	d, err := s.Decider.Explain(untilAnswered(c), a, &t)
+	ctx, cancel := s.Fleet.Bounded(untilAnswered(c))
+	defer cancel()
+	d, err := s.Decider.Explain(ctx, a, &t)
 	if err != nil {
 		return err
 	}

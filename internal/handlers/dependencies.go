@@ -21,7 +21,9 @@ func (s *server) GetDependency(c echo.Context, dependency gen.DependencyName, pa
 	if err != nil {
 		return err
 	}
-	one, err := s.dependency(untilAnswered(c), dependency, caller)
+	ctx, cancel := s.Fleet.Bounded(untilAnswered(c))
+	defer cancel()
+	one, err := s.dependency(ctx, dependency, caller)
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,8 @@ func (s *server) ListDependencies(c echo.Context, params gen.ListDependenciesPar
 	}
 	names := s.tally.with(exactNames(s.Policies.Rules()))
 	found := make([]*gen.Dependency, len(names))
-	ctx := untilAnswered(c)
+	ctx, cancel := s.Fleet.Bounded(untilAnswered(c))
+	defer cancel()
 	sidebyside.Do(len(names), func(i int) {
 		if one, err := s.dependency(ctx, names[i], caller); err == nil {
 			found[i] = &one // else it was asked about, and the file refuses it by now

@@ -32,6 +32,10 @@ type fakeFleet struct {
 	setOverride func(bucket string, o decide.Override) (decide.State, error)
 }
 
+func (f *fakeFleet) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
+
 func (f *fakeFleet) Ask(_ context.Context, q *decide.Question) decide.Answer {
 	if f.ask == nil {
 		return decide.Answer{Budget: decide.Budget{Asked: true, Tokens: 9_100_000, Capacity: 10_000_000, Cost: 1_000_000}}

@@ -53,6 +53,8 @@ type Policies interface {
 // shared state is out of reach it answers by a local rule; an override alone
 // fails then, because a replica cannot stop the others.
 type Fleet interface {
+	// Bounded bounds all that a request asks of the store by one timeout.
+	Bounded(ctx context.Context) (context.Context, context.CancelFunc)
 	// Report counts an outcome and returns the state after it.
 	Report(ctx context.Context, o *decide.Outcome) decide.State
 	// State returns the state of a bucket as it concerns the caller; "" is the

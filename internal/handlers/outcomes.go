@@ -30,7 +30,9 @@ func (s *server) ReportOutcomes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, asks := untilAnswered(c), who(c)
+	ctx, cancel := s.Fleet.Bounded(untilAnswered(c))
+	defer cancel()
+	asks := who(c)
 	states := make([]gen.DependencyState, len(in.outcomes))
 	sidebyside.Do(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
 	return writeModel(c, gen.OutcomeAnswer{Dependencies: states})

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// most is how many things one list does at once: enough that a store over the
-// network is kept busy and merges them, few enough that one list starves nobody.
-const most = 64
+// most is how many things one list does at once: all of a batch of a thousand, which
+// a store over the network then merges into a few calls, and a bound for longer lists.
+const most = 1024
 
 // PanicError is a panic and the stack of the goroutine that it was in.
 type PanicError struct {
