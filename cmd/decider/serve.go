@@ -87,7 +87,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if err := a.openDecisions(ctx, c.DecisionLog, log); err != nil {
+	if err := a.openDecisions(c.DecisionLog, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	collectSeldom(os.Getenv)
@@ -194,12 +194,13 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 	return err
 }
 
-// hangups asks for a reload at every SIGHUP.
+// hangups asks for a reload at every SIGHUP until the context ends. The signal is
+// caught for longer, to the end of the process: a rotation of logs that falls into
+// a restart must not end it before it has drained.
 func hangups(ctx context.Context) <-chan struct{} {
 	signals, again := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
 	go func() {
-		defer signal.Stop(signals)
 		for {
 			select {
 			case <-ctx.Done():

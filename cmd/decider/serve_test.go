@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,6 +177,41 @@ func (h *half) finish(t *testing.T) {
 	if text, err := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || err != nil {
 		t.Errorf("%s, %s, %v", response.Status, text, err)
 	}
+}
+
+// A SIGHUP on the way to the end, as a rotation of logs sends it, is no end: the
+// decision log is opened anew, and requests are answered.
+func TestHangupWhileStopping(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "decisions.ndjson")
+	plain, logs := serve(t, "--shutdown-delay=1h"), serve(t, "--shutdown-delay=1h", "--decision-log="+log)
+	for _, p := range []*process{plain, logs} {
+		p.Terminate()
+		eventually(t, "not ready after SIGTERM", func() bool {
+			return call(http.MethodGet, p.URL+"/readyz", nil, http.StatusServiceUnavailable, &struct{}{}) == nil
+		})
+	}
+	if err := os.Rename(log, log+".1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*process{plain, logs} {
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatalf("%v:\n%s", err, p.Log)
+		}
+	}
+	eventually(t, "the decision log is opened anew", func() bool {
+		_, err := os.Stat(log)
+		return err == nil
+	})
+	for _, p := range []*process{plain, logs} {
+		mustDecide(t, p.URL, got503("payments"))
+	}
+	eventually(t, "a line in the new file", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && strings.Contains(string(text), `"payments"`)
+	})
+	plain.Kill(t)
+	logs.Kill(t)
 }
 
 func TestInterruptStopsToo(t *testing.T) {
