@@ -48,7 +48,7 @@ build: ## build bin/decider with its version stamped in
 test: needs vet ## run every test of every module, with the race detector; installs what they need
 	@set -e; for module in $(MODULES); do \
 		echo "== go test -race -shuffle=on ./... in $$module"; \
-		(cd $$module && CI=true $(GO) test -race -shuffle=on ./...); \
+		(cd $$module && CI=true $(GO) test -race -shuffle=on -timeout 30m ./...); \
 	done
 
 test-short: ## run the quick tests of every module, without the race detector or a Redis
@@ -61,11 +61,11 @@ BROWSERTEST = internal/console/browsertest
 
 test-browser: build ## drive the console in a real Chromium; its pictures are in .cache/console
 	@tools/need chromium redis-server curl node npm
-	@cd $(BROWSERTEST) && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci; } && npm test
+	@cd $(BROWSERTEST) && { [ node_modules/.package-lock.json -nt package-lock.json ] || $(CURDIR)/tools/retry npm ci; } && npm test
 
 test-deploy: ## test what deploy/ holds: rules, dashboard, chart, compose file, unit
 	@tools/need promtool prometheus redis-server docker-compose systemd-analyze
-	cd deploy/test && $(GO) vet ./... && CI=true $(GO) test -count=1 ./...
+	cd deploy/test && $(CURDIR)/tools/retry $(GO) mod download && $(GO) vet ./... && CI=true $(GO) test -count=1 -timeout 30m ./...
 
 test-contract: build ## ask a running decider all that its contract allows, and much that it does not (schemathesis)
 	@tools/need python3 && { python3 -c 'import ensurepip' 2>/dev/null || tools/need python3-venv; }
@@ -76,7 +76,7 @@ soak: needs ## let a decider work at half its peak, with faults, for SOAK_SECOND
 
 needs:
 	@tools/need redis-server gcc curl python3
-	@set -e; for module in $(MODULES); do (cd $$module && $(GO) mod download); done
+	@set -e; for module in $(MODULES); do (cd $$module && $(CURDIR)/tools/retry $(GO) mod download); done
 
 vet:
 	@set -e; for module in $(MODULES); do (cd $$module && $(GO) vet ./...); done
@@ -90,6 +90,7 @@ lint: $(LINT) ## run the linter over every module (the first time builds it: min
 $(LINT):
 	@mkdir -p $(@D)
 	@echo "== building golangci-lint $(LINT_VERSION)"
+	@tools/retry $(GO) mod download -modfile=tools/go.mod
 	@nice -n 5 $(GO) build -modfile=tools/go.mod -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 generate: ## write the generated code and the policy file's JSON Schema anew
@@ -101,6 +102,7 @@ generate-check: ## fail where what is generated is not what is committed
 	@diff .cache/before .cache/after || { echo 'make generate changed these files: commit what it writes' >&2; git --no-pager diff --stat; exit 1; }
 
 spec-lint: ## lint the contract
+	@REDOCLY_TELEMETRY=off npm_config_ignore_scripts=true tools/retry npx --yes $(REDOCLY) --version
 	REDOCLY_TELEMETRY=off npm_config_ignore_scripts=true npx --yes $(REDOCLY) lint --config api/redocly.yaml api/openapi.yaml
 
 fuzz: ## fuzz every target, FUZZ_SECONDS (60) in total

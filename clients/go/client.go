@@ -57,9 +57,10 @@ func WithCaller(name string) Option { return func(c *Client) { c.caller = name }
 // told nobody else.
 func WithKey(key string) Option { return func(c *Client) { c.key = key } }
 
-// WithHTTPClient sends through h, for a transport of your own (a client
-// certificate, a key that changes while the program runs). h is not changed. Its transport must not itself be one
-// that asks decider.
+// WithHTTPClient sends through h, for a transport of your own: a client
+// certificate, a key that changes while the program runs, a traceparent
+// (examples/otel). h is not changed. Its transport must not itself be one that
+// asks decider.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) {
 		own := *h

@@ -41,6 +41,8 @@ type storeConfig struct {
 type appConfig struct {
 	guard   guard
 	tracing tracing
+	// records takes what is kept whatever the level of the log.
+	records *slog.Logger
 	// maxConcurrent, accessLog and hideMetrics are those of [handlers.Config].
 	maxConcurrent int64
 	accessLog     int
@@ -50,6 +52,7 @@ type appConfig struct {
 // app is everything between the policy file and the HTTP handler.
 type app struct {
 	handler  http.Handler
+	api      *handlers.API // without the traces
 	policies *policy.Live
 	started  time.Time
 	// self is this decider as it tells the others of itself.
@@ -82,32 +85,35 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 	a.self = replica(policies, a.started)
 	if store.redisURL == "" {
 		a.fleet = budget.NewFleet(budget.NewMemory(time.Now))
-	} else if err := a.openRedis(store, log); err != nil {
-		return nil, err
-	}
-	if err := more.tracing.redis(a.client); err != nil {
+	} else if err := a.openRedis(store, log, more.tracing); err != nil {
 		return nil, err
 	}
 	a.trials = trial.NewBook(a.fleet, time.Now)
 	a.metrics = newRegistry(a)
-	handler, err := handlers.New(handlers.Config{
-		Decider: &decide.Decider{Policies: policies, Fleet: a.fleet, Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
+	api, err := handlers.New(handlers.Config{
+		Decider: &decide.Decider{Policies: policies, Fleet: more.tracing.fleet(a.fleet), Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
-		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Metrics: a.metrics,
+		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Records: more.records, Metrics: a.metrics,
 		Console: console.Handler(), Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
 		Door:   more.guard.door, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
 	})
-	a.handler = more.tracing.handler(handler)
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	a.api, a.handler = api, more.tracing.handler(api)
+	return a, nil
 }
 
-func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
+func (a *app) openRedis(store storeConfig, log *slog.Logger, t tracing) error {
 	redis.SetLogger(redisLog{log})
 	client, err := budget.NewClient(store.redisURL, store.timeout)
 	if err != nil {
 		return misuse{fmt.Errorf("--redis-url: %w", err)}
+	}
+	if err := t.redis(client); err != nil {
+		return err
 	}
 	var clock func() time.Time
 	if store.localClock {
@@ -118,7 +124,7 @@ func (a *app) openRedis(store storeConfig, log *slog.Logger) error {
 	a.roster = budget.NewRoster(backend, store.timeout, a.self)
 	a.settings = budget.NewSettings(backend, store.timeout, logEviction(log))
 	a.fleet = budget.NewSharedFleet(budget.Shared{
-		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log), Called: a.called,
+		Store: backend, Timeout: store.timeout, ProbeEvery: probeEvery, Now: time.Now, Changed: logTurns(log), Called: a.called, Carry: t.carry(),
 		Replicas: func() int { return a.roster.Count(store.replicas) },
 	})
 	return nil

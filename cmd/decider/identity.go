@@ -10,6 +10,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/retrydecider/decider/internal/identity"
 	"github.com/retrydecider/decider/internal/watch"
 )
@@ -112,10 +114,10 @@ func (g *guard) scheme() string {
 // watch reads the files again when they change, or at a SIGHUP, until the context ends.
 func (g *guard) watch(ctx context.Context, log *slog.Logger) {
 	if g.keyFile != nil {
-		go g.keyFile.Run(ctx, hangups(ctx), log, func() { g.door.Keys.Reload(log) })
+		go g.keyFile.Run(ctx, hangups(ctx), log, func(asked bool) { g.door.Keys.Reload(log, asked) })
 	}
 	if g.certFiles != nil {
-		go g.certFiles.Run(ctx, hangups(ctx), log, func() { g.certs.Reload(log) })
+		go g.certFiles.Run(ctx, hangups(ctx), log, func(asked bool) { g.certs.Reload(log, asked) })
 	}
 }
 
@@ -144,10 +146,29 @@ type keyCommand struct {
 }
 
 type keyNewCommand struct {
-	Name         string   `arg:"" help:"Who the key is for."`
-	Roles        []string `default:"report" help:"What the key may do: report, read, operate."`
-	Dependencies []string `placeholder:"NAME" help:"Names and patterns that the key may report on and override; without any: every one."`
-	Output       string   `enum:"text,json" default:"text" help:"text or json."`
+	Name         string          `arg:"" help:"Who the key is for."`
+	Roles        []string        `default:"report" help:"What the key may do: report, read, operate."`
+	Dependencies dependencyNames `placeholder:"NAME" help:"Names and patterns that the key may report on and override; without any: every one."`
+	Output       string          `enum:"text,json" default:"text" help:"text or json."`
+}
+
+// dependencyNames are a flag's texts, of which none is empty: an empty one is a
+// variable of a shell that was not set, and would bind the key to nothing.
+type dependencyNames []string
+
+// Decode is for [kong.MapperValue].
+func (d *dependencyNames) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("name", &text); err != nil {
+		return err
+	}
+	for _, name := range strings.Split(text, ",") {
+		if name == "" {
+			return errors.New("a name is empty; leave the flag out for a key for every dependency")
+		}
+		*d = append(*d, name)
+	}
+	return nil
 }
 
 // Run makes a key. It is kept nowhere: what is printed is all there is of it.

@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -28,8 +27,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // newKey makes a key by the command that operators use.
@@ -233,6 +230,19 @@ func TestBadKeysAreCheap(t *testing.T) {
 	}
 }
 
+// A variable of a shell that is not set makes no key for everything.
+func TestKeyForNothing(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--dependencies", ""}, {"--dependencies="}, {"--dependencies=payments,"}, {"--dependencies=payments", "--dependencies="}, {"--roles="}} {
+		if r := decides(t, append([]string{"key", "new", "x"}, flags...)...); r.code != 2 || r.out != "" {
+			t.Errorf("%q: %+v", flags, r)
+		}
+	}
+	if _, _, line := newKey(t, "x", "--dependencies=payments,orders", "--dependencies=search-*"); !strings.Contains(line, `dependencies: ["payments", "orders", "search-*"]`) {
+		t.Errorf("%s", line)
+	}
+}
+
 // decider explain says who asks by a key in a file.
 func TestExplainWithKey(t *testing.T) {
 	t.Parallel()
@@ -354,6 +364,10 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s: %d", what, status)
 		}
 	}
+	eventually(t, "handshakes that failed are counted and told", func() bool {
+		text := mustSend(t, none, http.MethodGet, withFile.URL+"/metrics", "", "", 200)
+		return strings.Contains(text, "decider_requests_refused_total{why=\"handshake\"} ") && strings.Contains(withFile.Log.String(), "why=handshake from=127.0.0.1")
+	})
 	if r := decides(t, "healthcheck", "--listen="+withFile.Listen, "--tls-cert="+certFile); r.code != 0 {
 		t.Errorf("healthcheck: %+v", r)
 	}
@@ -369,6 +383,12 @@ func TestClientCertificates(t *testing.T) {
 	before := serial()
 	renew()
 	eventually(t, "the new certificate is served", func() bool { return serial() != before })
+	mountFile(t, caFile, string(ca.pem)+string(other.pem))
+	eventually(t, "another authority's clients are believed", func() bool {
+		status, _, err := send(t.Context(), ca.client(t, other, "jo.internal", 0), http.MethodGet, withFile.URL+"/v1/status", "", "")
+		return err == nil && status == 200
+	})
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(withFile.Log.String(), "client authorities applied") })
 	mountFile(t, certFile, "nonsense")
 	eventually(t, "refused certificates are told", func() bool {
 		_, text, err := send(t.Context(), none, http.MethodGet, withFile.URL+"/metrics", "", "")
@@ -392,7 +412,7 @@ func TestAdminListener(t *testing.T) {
 	t.Parallel()
 	ops, _, opsLine := newKey(t, "ops", "--roles=operate")
 	reader, _, readLine := newKey(t, "reader", "--roles=read")
-	p := serve(t, "--auth-file="+authFile(t, opsLine, readLine), "--admin-listen=127.0.0.1:0", "--metrics=admin", "--access-log=0")
+	p := serve(t, "--auth-file="+authFile(t, opsLine, readLine), "--admin-listen=127.0.0.1:0", "--metrics=admin", "--access-log=1000000000")
 	admin := "http://" + p.WaitFor(t, operatorsAt)
 	mustSend(t, web, http.MethodGet, p.URL+"/metrics", "", "", 404)
 	mustSend(t, web, http.MethodGet, p.URL+"/debug/pprof/", ops, "", 404)
@@ -411,12 +431,40 @@ func TestAdminListener(t *testing.T) {
 	}
 	mustSend(t, web, http.MethodPut, admin+"/log-level", reader, "DEBUG", 403)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "LOUD", 422)
+	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "INFO+1", 422)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "ERROR", 200)
 	mustSend(t, web, http.MethodPost, p.URL+"/v1/decide", "", failed503, 401)
+	mustSend(t, web, http.MethodPut, p.URL+"/v1/dependencies/payments/override", ops, `{"mode":"pause","expires_in_ms":1000,"reason":"x"}`, 200)
 	mustSend(t, web, http.MethodPut, admin+"/log-level", ops, "DEBUG\n", 200)
+	page, err := http.NewRequestWithContext(t.Context(), http.MethodPut, admin+"/log-level", strings.NewReader("ERROR"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Header.Set("Sec-Fetch-Site", "cross-site")
+	response, err := web.Do(page)
+	if err != nil || response.StatusCode != http.StatusForbidden {
+		t.Fatal(response, err)
+	}
+	response.Body.Close()
+	metrics := mustSend(t, web, http.MethodGet, admin+"/metrics", "", "", 200)
+	for _, line := range []string{`{why="cross_site"} 1`, `{why="role"} 5`, `{why="unidentified"} 5`} {
+		if !strings.Contains(metrics, "decider_requests_refused_total"+line+"\n") {
+			t.Errorf("no %s", line)
+		}
+	}
 	p.Stop(t)
-	if log := p.Log.String(); strings.Contains(log, "a request was refused") || !strings.Contains(log, "now=DEBUG") {
+	log := p.Log.String()
+	if strings.Contains(log, "a request was answered") {
 		t.Errorf("the level did not hold:\n%s", log)
+	}
+	for _, line := range []string{
+		`level=WARN msg="log level changed" before=INFO now=ERROR author=ops from=127.0.0.1`, `msg="log level changed" before=ERROR now=DEBUG author=ops`,
+		`msg="an override was set" dependency=payments author=ops`, "why=unidentified from=127.0.0.1 method=GET route=/debug/pprof/ identity=\"\"",
+		"why=role from=127.0.0.1 method=GET route=/debug/pprof/ identity=reader", "why=cross_site from=127.0.0.1 method=PUT",
+	} {
+		if !strings.Contains(log, line) {
+			t.Errorf("no %q in:\n%s", line, log)
+		}
 	}
 }
 
@@ -450,73 +498,6 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 	if !strings.Contains(log, "a request was answered") || !strings.Contains(log, "the store is out of reach") {
 		t.Errorf("the log says too little:\n%s", log)
-	}
-}
-
-// collector takes traces as an OTLP collector does.
-func collector(t *testing.T) (url string, taken func() []byte) {
-	t.Helper()
-	var mu sync.Mutex
-	var all bytes.Buffer
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		all.WriteString(r.URL.Path + "\n")
-		all.Write(body)
-		w.Header().Set("Content-Type", "application/x-protobuf")
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
-	return "http://" + listener.Addr().String(), func() []byte {
-		mu.Lock()
-		defer mu.Unlock()
-		return bytes.Clone(all.Bytes())
-	}
-}
-
-// Traces are off until the standard variables ask for them; then a request is a
-// span that goes on from the caller's, and says what was decided.
-func TestTraces(t *testing.T) {
-	t.Parallel()
-	url, taken := collector(t)
-	redis := stores["redis"](t)
-	p := serveWith(t, programtest.Environment("OTEL_EXPORTER_OTLP_ENDPOINT="+url, "OTEL_BSP_SCHEDULE_DELAY=100"), append(redis, "--listen=127.0.0.1:0")...)
-	const trace = "0af7651916cd43dd8448eb211c80319c"
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/v1/decide", strings.NewReader(failed503))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
-	response, err := web.Do(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatal(response, err)
-	}
-	response.Body.Close()
-	mustSend(t, web, http.MethodGet, p.URL+"/readyz", "", "", 200)
-	p.Stop(t)
-	got := taken()
-	raw := []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c}
-	for what, part := range map[string][]byte{"the path": []byte("/v1/traces\n"), "the caller's trace": raw, "the route": []byte("http.route"), "its name": []byte("POST /v1/decide"),
-		"the decision": []byte("decider.reason"), "its word": []byte("backoff"), "its wait": []byte("decider.delay_ms"), "the service": []byte("service.name"), "Redis": []byte("redis")} {
-		if !bytes.Contains(got, part) {
-			t.Errorf("no %s in what was sent", what)
-		}
-	}
-	if bytes.Contains(got, []byte("/readyz")) || bytes.Contains(got, []byte("decider:{payments}")) {
-		t.Error("health, or the arguments of Redis, are in the traces")
-	}
-	if !strings.Contains(p.Log.String(), "trace_id="+trace) {
-		t.Errorf("no trace_id in:\n%s", p.Log)
-	}
-	other := command{args: []string{"serve"}, env: []string{"OTEL_TRACES_EXPORTER=zipkin"}}
-	if r := other.run(t); r.code != 2 {
-		t.Errorf("another exporter: %+v", r)
 	}
 }
 

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -25,11 +27,12 @@ import (
 // own brings all of gRPC along, whose settings it shares, and that was five
 // megabytes of the binary.
 type otlp struct {
-	url     string
-	headers http.Header
-	gzip    bool
-	pause   time.Duration // before spans that could not be taken are sent again
-	web     *http.Client
+	url, host string // the url may hold a password, and is told to nobody
+	headers   http.Header
+	gzip      bool
+	pause     time.Duration // before spans that could not be taken are sent again
+	unsent    func(error)   // hears of spans that are to be sent again; nil: nobody does
+	web       *http.Client
 }
 
 const (
@@ -88,8 +91,9 @@ func (c *otlp) setURL(getenv func(string) string) error {
 	}
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
-		return fmt.Errorf("%s is http://host:port or https://host:port, not %q", name, endpoint)
+		return fmt.Errorf("%s is not http://host:port or https://host:port", name)
 	}
+	c.host = at.Host
 	if below {
 		at = at.JoinPath("v1", "traces")
 	}
@@ -173,6 +177,9 @@ func (c *otlp) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans)
 		if err == nil || wait < 0 {
 			return err
 		}
+		if c.unsent != nil {
+			c.unsent(err)
+		}
 		select {
 		case <-time.After(max(wait, pause)):
 		case <-ctx.Done():
@@ -191,7 +198,7 @@ func (c *otlp) post(ctx context.Context, body []byte) (after time.Duration, err 
 	r.Header = c.headers
 	answer, err := c.web.Do(r)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("no answer of the collector: %w", withoutURL(err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection serves again
@@ -205,6 +212,37 @@ func (c *otlp) post(ctx context.Context, body []byte) (after time.Duration, err 
 		after = -1
 	}
 	return after, fmt.Errorf("the collector answered %s", answer.Status)
+}
+
+// withoutURL is what became of a request without its URL.
+func withoutURL(err error) error {
+	if about, ok := errors.AsType[*url.Error](err); ok {
+		return about.Err
+	}
+	return err
+}
+
+// seldom logs the first of many like failures at once, and then one in a while.
+type seldom struct {
+	log     *slog.Logger
+	message string
+	every   time.Duration
+
+	mu      sync.Mutex
+	last    time.Time
+	skipped int64
+}
+
+func (s *seldom) warn(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.last.IsZero() && now.Sub(s.last) < s.every {
+		s.skipped++
+		return
+	}
+	s.log.Warn(s.message, "error", err, "not_logged_before", s.skipped)
+	s.last, s.skipped = now, 0
 }
 
 func gzipped(body []byte) []byte {

@@ -20,7 +20,7 @@ var (
 	policiesReloaded = prometheus.NewDesc("decider_policies_last_reload_timestamp_seconds",
 		"When the policy file was read last.", nil, nil)
 	policiesReloads = prometheus.NewDesc("decider_policies_reloads_total",
-		"Readings of the policy file after the start, by what became of it.", []string{"result"}, nil)
+		"Changes of the policy file after the start, by what became of them.", []string{"result"}, nil)
 	policiesWarnings = prometheus.NewDesc("decider_policies_warnings",
 		"What the policies in force say that is legal and unwise; decider check names it.", nil, nil)
 )

@@ -60,7 +60,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	}
 	level := new(slog.LevelVar)
 	level.Set(c.LogLevel)
-	log := newLogger(io.err, c.LogFormat, level)
+	log, records := newLogger(io.err, c.LogFormat, level)
 	policyFile := watch.Begin(c.Policies) // before it is read, so that no change is missed
 	policies, err := openPolicies(c.Policies, io.err)
 	if err != nil {
@@ -70,11 +70,8 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	traces, err := startTracing(ctx, os.Getenv, log)
-	if err != nil {
-		return misuse{err}
-	}
-	defer c.flush(traces, log)
+	traces := startTracing(ctx, os.Getenv, log)
+	defer traces.flush(log)
 	// The listeners open first: a port that is taken ends the start at once.
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -86,7 +83,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	}
 	store := storeConfig{redisURL: c.RedisURL, timeout: c.StoreTimeout, localClock: c.StoreClock == "local", replicas: c.Replicas}
 	a, err := newApp(policies, store, newChance(c.Seed), log, appConfig{
-		guard: *guard, tracing: traces, maxConcurrent: c.MaxConcurrent, accessLog: c.AccessLog, hideMetrics: c.Metrics == "admin",
+		guard: *guard, tracing: traces, records: records, maxConcurrent: c.MaxConcurrent, accessLog: c.AccessLog, hideMetrics: c.Metrics == "admin",
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -95,7 +92,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 		return errors.Join(err, listener.Close())
 	}
 	collectSeldom(os.Getenv)
-	go policyFile.Run(ctx, hangups(ctx), log, func() { policies.ReloadAndLog(log) })
+	go policyFile.Run(ctx, hangups(ctx), log, func(asked bool) { policies.ReloadAndLog(log, asked) })
 	guard.watch(ctx, log)
 	// From here on a SIGHUP is heard, and not the end of the process.
 	log.Info("decider answers", "address", guard.scheme()+"://"+listener.Addr().String(), "version", version, "policies", policies.Set().Source(), "config", policies.Set().Hash(), "store", c.store(), "memory_limit", heedMemory("", os.Getenv))
@@ -103,7 +100,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	guard.warn(listener.Addr(), log)
 	go a.fleet.Watch(ctx)
 	if adminListener != nil {
-		defer c.serveAdmin(adminListener, &admin{guard.door, level, a.metrics, log}, guard)()
+		defer c.serveAdmin(adminListener, &admin{guard.door, level, a, log, records}, guard)()
 	}
 	return c.serve(ctx, a, guard.listen(listener), log)
 }
@@ -156,15 +153,6 @@ func (c *serveCommand) serveAdmin(l net.Listener, a *admin, g *guard) (end func(
 	return func() { _ = server.Close() } // whoever still reads a profile is cut off
 }
 
-// flush sends the last spans.
-func (c *serveCommand) flush(t tracing, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-	defer cancel()
-	if err := t.close(ctx); err != nil {
-		log.Warn("the last traces were not sent", "error", err)
-	}
-}
-
 func (c *serveCommand) store() string {
 	if c.RedisURL != "" {
 		return "redis"
@@ -176,7 +164,7 @@ func (c *serveCommand) store() string {
 func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: a.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		MaxHeaderBytes: headerBytes, ErrorLog: a.api.ServerLog(),
 	}
 	server.RegisterOnShutdown(func() { close(a.draining) })
 	connections := countConnections(server)
@@ -263,12 +251,33 @@ func openPolicies(file string, w io.Writer) (*policy.Live, error) {
 	return policies, err
 }
 
-func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+// newLogger makes the program's log, and a second one on the same lines for records
+// of what was done and who was refused, which no level silences.
+func newLogger(w io.Writer, format string, level slog.Leveler) (log, records *slog.Logger) {
+	var every slog.Handler = slog.NewTextHandler(w, nil)
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		every = slog.NewJSONHandler(w, nil)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(fromLevel{every, level}), slog.New(every)
+}
+
+// fromLevel is a handler that takes what has a level, or is above it.
+type fromLevel struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+// Enabled is for [slog.Handler].
+func (h fromLevel) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
+
+// WithAttrs is for [slog.Handler].
+func (h fromLevel) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return fromLevel{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup is for [slog.Handler].
+func (h fromLevel) WithGroup(name string) slog.Handler {
+	return fromLevel{h.Handler.WithGroup(name), h.level}
 }
 
 // healthcheckCommand asks a running decider whether it is ready.

@@ -29,7 +29,7 @@ func policiesStatus(live *policy.Live) handlers.PoliciesStatus {
 	if last.Err == nil {
 		return s
 	}
-	s.RefusedAt = last.At
+	s.RefusedAt = last.RefusedAt
 	s.Refused, _, _ = strings.Cut(last.Err.Error(), "\n")
 	var wrong *policy.Error
 	if errors.As(last.Err, &wrong) && len(wrong.Mistakes) > 1 {

@@ -179,7 +179,7 @@ func eachServer(t testing.TB, client redis.UniversalClient, do func(ctx context.
 // newClient makes a client as serve does, but patient: the machine may be slow.
 func newClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	client, err := NewClient(url, 5*time.Second)
+	client, err := NewClient(url, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,11 @@ type override struct {
 func (b *bucket) touch(now int64, p *decide.Policy) int64 {
 	switch {
 	case !b.exists:
-		*b = bucket{exists: true, at: now, tokens: p.Budget.Capacity, flowAt: floorDiv(now, 1000), reported: now}
+		tokens := p.Budget.Capacity
+		if p.Budget.Initial > 0 {
+			tokens = p.Budget.Initial
+		}
+		*b = bucket{exists: true, at: now, tokens: tokens, flowAt: floorDiv(now, 1000), reported: now}
 	case now < b.at-failOver:
 		b.shift(now - b.at)
 	}

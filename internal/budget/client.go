@@ -27,6 +27,9 @@ import (
 //
 //	redis://user:password@node-1:6379?cluster=true&addr=node-2:6379
 //
+// The client does not tell a server what library it is: those before Redis 7.2
+// answer that with an error, on every connection.
+//
 // TLS takes the certificates that the operating system trusts, or those of the
 // file that SSL_CERT_FILE names.
 func NewClient(address string, timeout time.Duration) (redis.UniversalClient, error) {
@@ -65,7 +68,9 @@ func newSingleClient(address string, timeout time.Duration) (redis.UniversalClie
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
 	}
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	// To tell the server the client's name takes a round trip of every new connection,
+	// which the first command on it then lacks.
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
 	client := redis.NewClient(o)
@@ -78,7 +83,7 @@ func newSentinelClient(address string, timeout time.Duration) (redis.UniversalCl
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
 	}
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime = idleFor
 	o.TLSConfig = forEveryHost(o.TLSConfig)
@@ -92,7 +97,7 @@ func newClusterClient(address string, timeout time.Duration) (redis.UniversalCli
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
 	}
-	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.DisableIdentity = true, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeout, timeout, timeout, timeout
 	o.ConnMaxIdleTime, o.MaintNotificationsConfig = idleFor, noNotifications()
 	o.TLSConfig = forEveryHost(o.TLSConfig)

@@ -17,6 +17,7 @@ import (
 type commit struct {
 	next    Backend
 	timeout time.Duration
+	carry   Carry // nil: nothing is carried over
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -57,8 +58,13 @@ const (
 	waitAtMost   = 300 * time.Microsecond
 )
 
+// Carry gives the context of a call what is carried over from those of who waits
+// for it: their traces, and not when they end.
+type Carry func(call context.Context, waiting []context.Context) context.Context
+
 // waiter is one Run that waits for its turn.
 type waiter struct {
+	ctx    context.Context //nolint:containedctx // of who waits; nil where nothing is carried over
 	policy *decide.Policy
 	// ops are the waiter's own copies: it may have gone when they are filled.
 	ops   []op
@@ -79,7 +85,7 @@ func stoppedTimer() *time.Timer {
 // release lets the next one have a waiter's memory. Nobody else may know it.
 func (c *commit) release(w *waiter) {
 	clear(w.ops)
-	w.policy, w.ops = nil, w.ops[:0]
+	w.ctx, w.policy, w.ops = nil, nil, w.ops[:0]
 	c.usedWaiters.Put(w)
 }
 
@@ -96,6 +102,9 @@ func newCommit(next Backend, timeout time.Duration) *commit {
 func (c *commit) Run(ctx context.Context, bucket string, p *decide.Policy, ops []op) (err error) {
 	w := c.usedWaiters.Get().(*waiter)
 	w.policy, w.ops = p, append(w.ops, ops...)
+	if c.carry != nil {
+		w.ctx = ctx
+	}
 	l := c.join(bucket, w)
 	w.timer.Reset(c.timeout)
 	defer w.timer.Stop()
@@ -217,6 +226,9 @@ func (c *commit) take(bucket string, l *lane) (taken bool) {
 func (c *commit) run(bucket string, l *lane) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
+	if c.carry != nil {
+		ctx = c.carry(ctx, contexts(l.batch, func(w *waiter) context.Context { return w.ctx }))
+	}
 	first := l.batch[0]
 	if len(l.batch) == 1 {
 		first.done <- c.next.Run(ctx, bucket, first.policy, first.ops)
@@ -234,6 +246,14 @@ func (c *commit) run(bucket string, l *lane) {
 	}
 	clear(merged)
 	l.merged = merged
+}
+
+func contexts[T any](list []T, of func(T) context.Context) []context.Context {
+	all := make([]context.Context, len(list))
+	for i := range list {
+		all[i] = of(list[i])
+	}
+	return all
 }
 
 // close waits until no lane is left, no longer than the context lasts.

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -61,14 +62,16 @@ func (f *fallback) runShared(ctx context.Context, bucket string, p *decide.Polic
 	return err
 }
 
-// share is this replica's part of a rule: capacity and refill by time are
-// divided, deposits are not, since each replica hears of its own successes.
-// Those alone deposit, also where requests otherwise do: in an outage nothing
-// may be refilled by errors.
+// share is this replica's part of a rule: what the bucket holds at first and its
+// refill by time are divided, deposits are not, since each replica hears of its own
+// successes. Those alone deposit, also where requests otherwise do: in an outage
+// nothing may be refilled by errors. However many replicas there are, there is room
+// for the price of a retry, or nothing that is deposited could ever pay for one.
 func share(p *decide.Policy, replicas int) *decide.Policy {
 	n := int64(max(replicas, 1))
 	mine := *p
-	mine.Budget.Capacity = max(p.Budget.Capacity/n, 1)
+	mine.Budget.Initial = max(p.Budget.Capacity/n, 1)
+	mine.Budget.Capacity = max(mine.Budget.Initial, min(slices.Max(p.Budget.Cost[:]), p.Budget.Capacity))
 	mine.Budget.NanoPerSecond = p.Budget.NanoPerSecond / n
 	mine.Budget.CapacityMillis, mine.Budget.DepositOnRequest, mine.Budget.RatioMax = 0, false, 0
 	for kind := range mine.Backoff {

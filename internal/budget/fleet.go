@@ -39,6 +39,9 @@ type Shared struct {
 	// Called hears how long each call of the store took, and its error; nil: nobody
 	// does. It must not wait for anything.
 	Called func(took time.Duration, err error)
+	// Carry is called with each call of the store; nil: nothing is carried over. It
+	// must not wait for anything.
+	Carry Carry
 }
 
 // NewFleet makes a fleet of one process, which memory serves.
@@ -53,6 +56,10 @@ func NewSharedFleet(s Shared) *Fleet {
 		return h
 	})
 	f.commit = newCommit(watched{s.Store, &f.stats, servers, s.Now, s.Called}, s.Timeout)
+	f.commit.carry = s.Carry
+	if r, ok := s.Store.(*Redis); ok && r.together != nil {
+		r.together.carry = s.Carry
+	}
 	f.fallback = fallback{
 		shared: f.commit, local: NewMemory(s.Now),
 		timeout: s.Timeout, replicas: s.Replicas, stats: &f.stats, servers: servers,

@@ -19,7 +19,7 @@ import (
 // patientFleet is a fleet on a real server that waits longer than a busy machine takes.
 func patientFleet(t testing.TB, client redis.UniversalClient, now func() time.Time) *Fleet {
 	t.Helper()
-	f := NewSharedFleet(Shared{Store: NewRedis(client, now), Timeout: 10 * time.Second, ProbeEvery: 50 * time.Millisecond,
+	f := NewSharedFleet(Shared{Store: NewRedis(client, now), Timeout: time.Minute, ProbeEvery: 50 * time.Millisecond,
 		Now: time.Now, Replicas: func() int { return 1 }})
 	t.Cleanup(func() { f.Close(context.Background()) })
 	return f

@@ -241,15 +241,34 @@ func TestShareOfAReplica(t *testing.T) {
 	p := testRule(func(p *decide.Policy) {
 		p.Budget.Capacity, p.Budget.NanoPerSecond, p.Budget.CapacityMillis = 10*token, perSecond, 1000
 	})
-	for replicas, want := range map[int]string{-1: "10 1000000000", 0: "10 1000000000", 1: "10 1000000000", 3: "3.333333 333333333", 4: "2.5 250000000"} {
+	for replicas, want := range map[int]string{-1: "10/10 1000000000", 0: "10/10 1000000000", 1: "10/10 1000000000", 3: "3.333333/3.333333 333333333",
+		4: "2.5/2.5 250000000", 20: "0.5/2 50000000"} { // room for the dearest retry
 		mine := share(p, replicas).Budget
-		if got := fmt.Sprint(decide.FormatMicro(mine.Capacity), " ", mine.NanoPerSecond); got != want || mine.CapacityMillis != 0 || mine.Ratio != p.Budget.Ratio {
+		if got := fmt.Sprint(decide.FormatMicro(mine.Initial), "/", decide.FormatMicro(mine.Capacity), " ", mine.NanoPerSecond); got != want || mine.CapacityMillis != 0 || mine.Ratio != p.Budget.Ratio {
 			t.Errorf("of %d: got %s, want %s", replicas, got, want)
 		}
 	}
-	if share(p, 1<<40).Budget.Capacity != 1 || p.Budget.Capacity != 10*token {
+	if share(p, 1<<40).Budget.Initial != 1 || p.Budget.Initial != 0 || p.Budget.Capacity != 10*token {
 		t.Error("a share is never nothing, and the rule stays as it is")
 	}
+}
+
+// Where there are more replicas than tokens none can pay for a retry at first; what
+// successes deposit pays for one all the same.
+func TestMoreReplicasThanTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{store: NewMemory(time.Now)}
+		store.is(refuses)
+		f, p := bubbleFleet(t, store, 20), testRule(nil)
+		if got := said(f.Ask(t.Context(), asked(p))); got != "no tokens 0.5/2 degraded" {
+			t.Errorf("at first: %q", got)
+		}
+		f.Report(t.Context(), &decide.Outcome{Bucket: p.Name, Policy: p, FirstTrySuccesses: 5})
+		if got := said(f.Ask(t.Context(), asked(p))); got != "granted 0/2 degraded" {
+			t.Errorf("after five successes: %q", got)
+		}
+	})
 }
 
 // An override is never set on one replica alone.

@@ -126,6 +126,9 @@ func (h *healths) heard(ctx context.Context, bucket string, err error) {
 		one.succeeded()
 		return
 	}
+	if !isFailure(err) {
+		return
+	}
 	one.failed(err)
 	if servers, ok := h.store.(spread); ok {
 		servers.lost(ctx)

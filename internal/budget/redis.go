@@ -20,6 +20,8 @@ type Redis struct {
 	client redis.UniversalClient
 	// send makes a script call: together with others where there is one server.
 	send func(context.Context, *call) ([]any, error)
+	// together is nil where there are several servers.
+	together *together
 	// now is nil where Redis TIME is the clock.
 	now func() time.Time
 }
@@ -30,7 +32,8 @@ type Redis struct {
 func NewRedis(client redis.UniversalClient, now func() time.Time) *Redis {
 	r := &Redis{client: client, now: now}
 	if one, ok := client.(*redis.Client); ok {
-		r.send = newTogether(one).send
+		r.together = newTogether(one)
+		r.send = r.together.send
 	} else {
 		r.send = func(ctx context.Context, c *call) ([]any, error) { return evaluate(ctx, client.Process, c) }
 	}

@@ -2,10 +2,12 @@ package budget
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/sidebyside"
 )
 
 // tellAfter is how long failures are merged before the state is told of them;
@@ -86,23 +88,23 @@ func (t *teller) start() {
 	}()
 }
 
+// runAll tells each bucket in its order, and many buckets at once: one after the
+// other they would take longer than the second that they have.
 func (t *teller) runAll(pending map[tellKey]*failures) {
-	type target struct {
-		bucket string
-		policy *decide.Policy
-	}
+	var targets []target
 	grouped := map[target][]op{}
 	for key, f := range pending {
 		at := target{key.bucket, key.policy}
+		if grouped[at] == nil {
+			targets = append(targets, at)
+		}
 		grouped[at] = append(grouped[at], op{tell: f})
 	}
-	for at, ops := range grouped {
-		for len(ops) > 0 {
-			n := min(len(ops), maxMerged)
-			t.run(at.bucket, at.policy, ops[:n])
-			ops = ops[n:]
+	sidebyside.Do(len(targets), func(i int) {
+		for ops := range slices.Chunk(grouped[targets[i]], maxMerged) {
+			t.run(targets[i].bucket, targets[i].policy, ops)
 		}
-	}
+	})
 }
 
 // close tells what is pending and waits, no longer than the context lasts. What

@@ -147,6 +147,23 @@ func TestTellIsBounded(t *testing.T) {
 	})
 }
 
+// Many dependencies that fail at once are told of side by side, within the second.
+func TestTellManyBuckets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store, told := telling(t)
+		store.is(isSlow)
+		const buckets = 500
+		for i := range buckets {
+			f.Tell(failedOnce(testRule(named(fmt.Sprint("b", i), nil))))
+		}
+		time.Sleep(time.Second)
+		if got := len(told()); got != buckets {
+			t.Errorf("told of %d of %d within a second", got, buckets)
+		}
+	})
+}
+
 // Telling from many sides loses nothing, and telling while all is closed is no race.
 func TestTellAtOnce(t *testing.T) {
 	t.Parallel()

@@ -2,10 +2,12 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -18,6 +20,7 @@ import (
 type together struct {
 	client *redis.Client
 	whole  whole
+	carry  Carry // nil: nothing is carried over
 
 	mu      sync.Mutex
 	flying  int
@@ -40,9 +43,40 @@ func newTogether(client *redis.Client) *together {
 type flight struct {
 	ctx     context.Context //nolint:containedctx // of the call, whose deadline the flight keeps
 	call    *call
+	trip    *trip // nil while it waits
 	replies []any
 	err     error
 	done    chan struct{}
+}
+
+// trip is the one way to the server and back of several buckets. That it failed
+// each of them hears, and it is one failure of the server all the same.
+type trip struct{ counted atomic.Bool }
+
+// tripError is what a bucket hears of a trip that failed; without a trip nobody
+// was asked.
+type tripError struct {
+	trip  *trip
+	cause error
+}
+
+func (e *tripError) Error() string { return e.cause.Error() }
+func (e *tripError) Unwrap() error { return e.cause }
+
+// isFailure says whether an error is a failure of the server that was not
+// counted yet.
+func isFailure(err error) bool {
+	var of *tripError
+	return !errors.As(err, &of) || of.trip != nil && of.trip.counted.CompareAndSwap(false, true)
+}
+
+// of is what a bucket hears of an error: a reply is its own, all else the trip's.
+func (t *trip) of(err error) error {
+	var reply redis.Error
+	if err == nil || errors.As(err, &reply) {
+		return err
+	}
+	return &tripError{t, err}
 }
 
 // send makes a call, alone or with others.
@@ -64,23 +98,26 @@ func (t *together) send(ctx context.Context, c *call) ([]any, error) {
 	case <-f.done:
 		return f.replies, f.err
 	case <-ctx.Done():
-		t.withdraw(f)
-		return nil, ctx.Err() // the call may still be under way, and is not looked at
+		return nil, &tripError{t.withdraw(f), ctx.Err()} // the call may still be under way, and is not looked at
 	}
 }
 
-func (t *together) withdraw(f *flight) {
+// withdraw takes back what waits; what does not is on the trip that it returns.
+func (t *together) withdraw(f *flight) *trip {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := slices.Index(t.waiting, f); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
+	return f.trip
 }
 
-// next is who goes now that a flight is back; nil where nobody waits.
+// next is who goes now that a flight is back; nil where nobody waits. Whose time is
+// up is about to withdraw, and must not be taken for one that the server failed.
 func (t *together) next() []*flight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(f *flight) bool { return f.ctx.Err() != nil })
 	n, ops := 0, 0
 	for n < min(len(t.waiting), maxTogether) && (n == 0 || ops+t.waiting[n].call.ops <= maxMerged) {
 		ops += t.waiting[n].call.ops
@@ -92,6 +129,10 @@ func (t *together) next() []*flight {
 	}
 	batch := slices.Clone(t.waiting[:n])
 	t.waiting = slices.Delete(t.waiting, 0, n)
+	shared := &trip{}
+	for _, f := range batch {
+		f.trip = shared
+	}
 	return batch
 }
 
@@ -99,6 +140,9 @@ func (t *together) next() []*flight {
 func (t *together) fly(batch []*flight) {
 	for ; batch != nil; batch = t.next() {
 		ctx := batch[len(batch)-1].ctx // the last one lasts longest
+		if t.carry != nil {
+			ctx = t.carry(ctx, contexts(batch, func(f *flight) context.Context { return f.ctx }))
+		}
 		if len(batch) == 1 || !t.whole.holds() || !t.inOneCall(ctx, batch) {
 			t.inOnePipeline(ctx, batch)
 		}
@@ -125,7 +169,8 @@ func (t *together) inOneCall(ctx context.Context, batch []*flight) bool {
 		err = fmt.Errorf("%d answers for %d buckets", len(lists), len(batch))
 	}
 	for i, f := range batch {
-		if f.err = err; err != nil {
+		if err != nil {
+			f.err = f.trip.of(err)
 			continue
 		}
 		switch list := lists[i].(type) {
@@ -164,6 +209,8 @@ func (t *together) pipeline(ctx context.Context, command func(context.Context, .
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its error
 	for i, f := range batch {
-		f.replies, f.err = commands[i].Result()
+		var err error
+		f.replies, err = commands[i].Result()
+		f.err = f.trip.of(err)
 	}
 }

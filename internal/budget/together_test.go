@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/budget/redistest"
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/programtest"
 )
 
 // Many buckets share their way to the server and nothing else: each grants what
@@ -151,29 +152,83 @@ func TestTogetherOneBadBucket(t *testing.T) {
 func TestTogetherWithdrawsWhatWaits(t *testing.T) {
 	t.Parallel()
 	const crowd = 50
-	client := newClient(t, redistest.Start(t).URL)
+	server := redistest.Start(t)
+	client := newClient(t, server.URL)
 	b := NewRedis(client, nil)
 	rule := func(i int) *decide.Policy { return testRule(named(fmt.Sprintf("bucket-%d", i), nil)) }
 	askOnce(t, b, rule(0), nil) // sends the script
 	before := scriptCalls(t, client)
-	if err := client.Do(t.Context(), "client", "pause", 1000, "all").Err(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	server.Pause(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var done sync.WaitGroup
+	var counted atomic.Int64
 	for i := range crowd {
 		done.Go(func() {
-			if err := b.Run(ctx, rule(i).Name, rule(i), []op{{tell: &failures{count: 1}}}); err == nil {
+			err := b.Run(ctx, rule(i).Name, rule(i), []op{{tell: &failures{count: 1}}})
+			if err == nil {
 				t.Errorf("bucket %d: a stopped server has answered", i)
+			}
+			if isFailure(err) {
+				counted.Add(1)
 			}
 		})
 	}
 	done.Wait()
-	if sent := scriptCalls(t, client) - before; sent > maxFlights { // it waits for the pause to end
-		t.Errorf("%d calls were sent, more than %d", sent, maxFlights)
+	server.Resume(t)
+	// What goes with its last microsecond left may be one more.
+	if n := counted.Load(); n < 1 || n > maxFlights+1 {
+		t.Errorf("%d failures of the server, want %d: it was not asked the rest", n, maxFlights)
 	}
 	if got := said(askOnce(t, b, rule(crowd), nil)); got != "granted 9/10" {
 		t.Errorf("afterwards: %s", got)
 	}
+	if sent := scriptCalls(t, client) - before - 1; sent > maxFlights {
+		t.Errorf("%d calls were sent, more than %d", sent, maxFlights)
+	}
+}
+
+// A connection that dies once is one failure of the server, however many buckets
+// wait for its reply: the others are answered by the next.
+func TestTogetherOneLostReplyIsNoOutage(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Start(t).Addr)
+	client := newClient(t, proxy.URL)
+	store := NewRedis(client, nil)
+	shared := newTogether(client.(*redis.Client))
+	store.send = shared.send
+	shared.whole.saw(true, time.Hour)
+	var turns atomic.Int64
+	f := NewSharedFleet(Shared{Store: store, Timeout: 20 * time.Second, ProbeEvery: 50 * time.Millisecond,
+		Now: time.Now, Replicas: func() int { return 1 }, Changed: func(Health) { turns.Add(1) }})
+	t.Cleanup(func() { f.Close(context.Background()) })
+	const buckets = 60
+	askAll := func() (degraded int64) {
+		var done sync.WaitGroup
+		var count atomic.Int64
+		for i := range buckets {
+			done.Go(func() {
+				p := testRule(named(fmt.Sprintf("bucket-%d", i), nil))
+				if f.Ask(context.Background(), asked(p)).Degraded {
+					count.Add(1)
+				}
+			})
+		}
+		done.Wait()
+		return count.Load()
+	}
+	askAll()
+	proxy.Delay(500 * time.Millisecond)
+	programtest.InTime(t, func() (late []string) {
+		cut := time.AfterFunc(750*time.Millisecond, proxy.Cut) // those who go alone are back, and the rest is under way
+		defer cut.Stop()
+		degraded := askAll()
+		if n := turns.Load(); n > 0 {
+			t.Errorf("%d of %d answers were lost with one connection, and the store was taken for lost", degraded, buckets)
+		}
+		if degraded == 0 {
+			late = append(late, "no reply was lost")
+		}
+		return late
+	})
 }

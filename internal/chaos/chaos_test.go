@@ -82,7 +82,7 @@ func TestEveryFault(t *testing.T) {
 					t.Parallel()
 				}
 				var r row
-				inTime(t, func() (late []string) {
+				programtest.InTime(t, func() (late []string) {
 					r, late = f.play(t)
 					return late
 				})

@@ -27,24 +27,6 @@ func startFleet(t *testing.T, n int, policies string, args ...string) []*process
 	return fleet
 }
 
-// inTime plays what is held to times, at most three times: a machine that stands
-// still for a moment disturbs one play, and what is at fault is so in each. play
-// returns what came too late; all else that is wrong it reports itself.
-func inTime(t *testing.T, play func() (late []string)) {
-	t.Helper()
-	for n := 1; ; n++ {
-		late := play()
-		if len(late) == 0 || t.Failed() {
-			return
-		}
-		if n == 3 {
-			t.Errorf("too late, the third time: %s", strings.Join(late, "\n"))
-			return
-		}
-		t.Logf("too late, played again: %s", strings.Join(late, "\n"))
-	}
-}
-
 func urlsOf(fleet []*process) (urls []string) {
 	for _, p := range fleet {
 		urls = append(urls, p.URL)
@@ -57,7 +39,7 @@ func urlsOf(fleet []*process) (urls []string) {
 // the sentinels' word.
 func TestSentinelFailOverUnderLoad(t *testing.T) {
 	t.Parallel()
-	inTime(t, func() []string { return playFailOver(t) })
+	programtest.InTime(t, func() []string { return playFailOver(t) })
 }
 
 func playFailOver(t *testing.T) (late []string) {
@@ -89,7 +71,7 @@ func playFailOver(t *testing.T) (late []string) {
 // A Redis that is there only after the deciders is used as soon as it is there.
 func TestStartsWithoutRedis(t *testing.T) {
 	t.Parallel()
-	inTime(t, func() []string { return playStartWithoutRedis(t) })
+	programtest.InTime(t, func() []string { return playStartWithoutRedis(t) })
 }
 
 func playStartWithoutRedis(t *testing.T) (late []string) {

@@ -111,7 +111,7 @@ func TestCommandsPerDecision(t *testing.T) {
 // reaches the state within a second, on every replica, and spends nothing.
 func TestGivenUpFailuresAreTold(t *testing.T) {
 	t.Parallel()
-	inTime(t, func() []string { return playGivenUpFailures(t) })
+	programtest.InTime(t, func() []string { return playGivenUpFailures(t) })
 }
 
 func playGivenUpFailures(t *testing.T) (late []string) {
@@ -155,7 +155,7 @@ dependencies:
 // by itself, and outlives the store where it was seen.
 func TestOverrideAcrossReplicas(t *testing.T) {
 	t.Parallel()
-	inTime(t, func() []string { return playOverride(t) })
+	programtest.InTime(t, func() []string { return playOverride(t) })
 }
 
 func playOverride(t *testing.T) (late []string) {

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"bytes"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -96,6 +98,23 @@ func TestFilesNameOnlyOneAnother(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A filter that the page takes for possible is one that the contract takes.
+func TestFilterIsTheContracts(t *testing.T) {
+	t.Parallel()
+	contract, err := os.ReadFile("../../api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, err := static.ReadFile("static/words.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)OfDependency:\n.*?pattern: '([^']+)'`).FindSubmatch(contract)
+	if len(found) != 2 || !bytes.Contains(words, []byte("dependency: /"+string(found[1])+"/")) {
+		t.Errorf("words.js has not the contract's pattern of a dependency, %q", found)
 	}
 }
 

@@ -85,6 +85,9 @@ type BudgetRule struct {
 	RatioMax Micro
 	// Capacity is what the bucket holds at least.
 	Capacity Micro
+	// Initial is what a new bucket holds; 0: Capacity. A policy file has no word for
+	// it: it is for a replica's share of a bucket.
+	Initial Micro
 	// CapacityMillis: it holds what so many ms of the measured deposit rate
 	// bring, where that is more; 0 switches it off.
 	CapacityMillis int64

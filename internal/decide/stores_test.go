@@ -33,7 +33,7 @@ func vectorFleets(t *testing.T) map[string]newVectorFleet {
 }
 
 // patient is a bound that a slow machine keeps.
-const patient = 10 * time.Second
+const patient = time.Minute
 
 func onRedis(t *testing.T, url string) newVectorFleet {
 	client, err := budget.NewClient(url, patient)

@@ -1063,7 +1063,7 @@ type OverrideOrder struct {
 	// Example: pause
 	Mode OverrideOrderMode `json:"mode"`
 
-	// Reason Why it is set, for those who find it later.
+	// Reason Why it is set, for those who find it later; not blanks alone.
 	//
 	// Example: payments fails over
 	Reason string `json:"reason"`
@@ -1210,7 +1210,7 @@ type PoliciesStatus struct {
 	// Example: sha256:9f86d081884c7d65
 	Hash string `json:"hash"`
 
-	// Refusals How often it was read and refused after the start.
+	// Refusals How often it was changed after the start, and refused.
 	//
 	// Example: 1
 	Refusals int64 `json:"refusals"`
@@ -1220,7 +1220,7 @@ type PoliciesStatus struct {
 	// Example: policies.yaml:5:19: max_attempts must be from 1 to 2147483648, not 0 (and 3 more)
 	Refused *string `json:"refused,omitempty"`
 
-	// RefusedAt When the file that is there was refused; absent where the policies in force are its own.
+	// RefusedAt Since when the file that is there is refused; absent where the policies in force are its own.
 	//
 	// Example: 2026-11-30T15:14:05Z
 	RefusedAt *time.Time `json:"refused_at,omitempty"`
@@ -1235,7 +1235,7 @@ type PoliciesStatus struct {
 	// Example: /etc/decider/policies.yaml
 	Source string `json:"source"`
 
-	// Taken How often it was read and taken after the start.
+	// Taken How often it was changed after the start, and taken.
 	//
 	// Example: 3
 	Taken int64 `json:"taken"`
@@ -1685,6 +1685,9 @@ type TooLarge = Problem
 
 // TooManyRequests A problem document (RFC 9457).
 type TooManyRequests = Problem
+
+// TooSlow A problem document (RFC 9457).
+type TooSlow = Problem
 
 // Unidentified A problem document (RFC 9457).
 type Unidentified = Problem

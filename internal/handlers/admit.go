@@ -2,10 +2,7 @@ package handlers
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -195,13 +192,13 @@ func refusalWord(err error) string {
 	)
 	switch {
 	case errors.As(err, &nobody):
-		return "unidentified"
+		return WhyUnidentified
 	case errors.As(err, &role):
-		return "role"
+		return WhyRole
 	case errors.Is(err, foreignError{}):
 		return "dependency"
 	case errors.Is(err, errCrossSite):
-		return "cross_site"
+		return WhyCrossSite
 	case errors.Is(err, identity.ErrRate):
 		return "rate"
 	case errors.Is(err, identity.ErrConcurrent):
@@ -212,26 +209,13 @@ func refusalWord(err error) string {
 	return ""
 }
 
-// refused counts a request that was not let in, and tells the log of it.
-func (s *server) refused(c echo.Context, err error) {
-	word := refusalWord(err)
-	if word == "" {
-		return
-	}
-	s.metrics.refused.WithLabelValues(word).Inc()
-	before, ok := s.refusals.next(s.Now(), time.Second)
-	if !ok {
-		return
-	}
-	attrs := []slog.Attr{
-		slog.String("why", word), slog.String("from", c.RealIP()), slog.String("method", knownMethod(c.Request().Method)), slog.String("route", c.Path()),
-		slog.String("identity", nameIfKnown(c)), slog.Int64("not_logged_before", before),
-	}
+// causeOf is why a request is nobody's, "" where it is somebody's.
+func causeOf(err error) string {
 	var nobody *unidentifiedError
 	if errors.As(err, &nobody) {
-		attrs = append(attrs, slog.String("cause", nobody.cause.Error()))
+		return nobody.cause.Error()
 	}
-	s.Log.LogAttrs(requestContext(c), slog.LevelWarn, "a request was refused", attrs...)
+	return ""
 }
 
 // nameIfKnown is who asks, "" where that is not known.
@@ -240,25 +224,4 @@ func nameIfKnown(c echo.Context) string {
 		return known.Name()
 	}
 	return ""
-}
-
-// sampler lets through one of what happens in each span of time, so that nobody
-// can fill a log.
-type sampler struct {
-	mu      sync.Mutex
-	last    time.Time
-	skipped int64
-}
-
-// next says whether this one is let through, and how many were not since the
-// last that was.
-func (s *sampler) next(now time.Time, span time.Duration) (skipped int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since := now.Sub(s.last); since >= 0 && since < span {
-		s.skipped++
-		return 0, false
-	}
-	s.last, skipped, s.skipped = now, s.skipped, 0
-	return skipped, true
 }

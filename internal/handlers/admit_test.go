@@ -286,8 +286,8 @@ func TestIdentityIsTold(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	send("POST", "/v1/decide", failed)
-	for _, want := range []string{`msg="an override was set" dependency=payments mode=pause author=jo@ops from=127.0.0.1 expires_in_ms=1000 reason=why`,
-		`msg="an override was set" dependency=payments mode=none author=jo@ops`, `level=WARN msg="a request was refused" why=role from=127.0.0.1 method=POST route=/v1/decide identity=jo@ops`} {
+	for _, want := range []string{`msg="an override was set" dependency=payments author=jo@ops from=127.0.0.1 mode=pause expires_in_ms=1000 reason=why`,
+		`msg="no override was there to be lifted" dependency=payments author=jo@ops`, `level=WARN msg="a request was refused" why=role from=127.0.0.1 method=POST route=/v1/decide identity=jo@ops`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %q in:\n%s", want, log.String())
 		}
@@ -371,13 +371,15 @@ func TestLimitsOfRequests(t *testing.T) {
 	}
 }
 
-// Whoever tries keys fills no log: one line a second tells how many there were.
+// Whoever tries keys fills no log: one line a second tells how many there were. Nor
+// do they hide what else is refused meanwhile.
 func TestRefusalsAreSampled(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	var now atomic.Int64
 	config := testConfig(new(fakeFleet))
-	config.Door = newDoor(t, "version: 1\n")
+	reader := identity.NewKey()
+	config.Door = newDoor(t, fmt.Sprintf("version: 1\nidentities:\n  reader: {keys: [%q], roles: [read]}\n", identity.Digest(reader)))
 	config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	config.Now = func() time.Time { return epoch.Add(time.Duration(now.Load())) }
 	h := newHandler(t, config)
@@ -392,7 +394,13 @@ func TestRefusalsAreSampled(t *testing.T) {
 			t.Fatalf("%d: %s\n%s", w.Code, w.Body, log.String())
 		}
 	}
-	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "not_logged_before=99") != 2 {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodDelete, "/v1/dependencies/payments/override", nil)
+	r.Header.Set("Authorization", "Bearer "+reader)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if !strings.Contains(log.String(), "why=role") {
+		t.Errorf("bad keys hide a refused override:\n%s", log.String())
+	}
+	if n := strings.Count(log.String(), "why=unidentified"); n != 3 || strings.Count(log.String(), "not_logged_before=99") != 2 {
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
 }

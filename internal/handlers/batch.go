@@ -54,6 +54,7 @@ func appendAnswers(b []byte, items []batchItem) []byte {
 
 // decideItems decides on those that are right, all at once.
 func (s *server) decideItems(ctx context.Context, asks *identity.Identity, items []batchItem) {
+	begun := traceBatch(ctx, len(items), s.Now)
 	attempts, places := make([]*decide.Attempt, 0, len(items)), make([]int, 0, len(items))
 	for i := range items {
 		item := &items[i]
@@ -72,7 +73,8 @@ func (s *server) decideItems(ctx context.Context, asks *identity.Identity, items
 			item.problem = problemAt(err, itemPlace("/attempts", places[n]))
 			return
 		}
-		s.count(ctx, &item.attempt, &d)
+		traceItem(ctx, places[n], begun, &d)
+		s.count(&item.attempt, &d)
 		item.decision = d
 	})
 }

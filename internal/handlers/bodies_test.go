@@ -2,12 +2,15 @@ package handlers
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // bodiesCase is a file of raw bodies with what each must be answered.
@@ -134,4 +137,23 @@ func statuses(t *testing.T, raw json.RawMessage) []int {
 		t.Fatal(err)
 	}
 	return several
+}
+
+// A body that stalls is told of, within the server's time for it.
+func TestABodyThatStalls(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(onFakes(t))
+	server.Config.ReadHeaderTimeout, server.Config.ReadTimeout = 30*time.Second, 300*time.Millisecond
+	server.Start()
+	t.Cleanup(server.Close)
+	c := &caller{t, server}
+	for _, path := range []string{"/v1/decide", "/v1/decide/batch", "/v1/outcomes", "/v1/explain"} {
+		body, writer := io.Pipe()
+		go io.WriteString(writer, `{"dependency":`) //nolint:errcheck // the server may have answered before
+		got := c.do(c.request(http.MethodPost, path, body))
+		if got.status != http.StatusRequestTimeout || got.member(t, "type") != problemURN+"too-slow" {
+			t.Errorf("%s: %d: %s", path, got.status, got.body)
+		}
+		writer.Close()
+	}
 }

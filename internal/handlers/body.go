@@ -2,9 +2,11 @@ package handlers
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 
@@ -58,6 +60,8 @@ func (x *exchange) receive(r *http.Request, limit int64) error {
 	switch {
 	case int64(x.body.Len()) > limit:
 		return tooLargeError(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errTooSlow
 	case err != nil:
 		return &notJSONError{detail: "The body ended before it was complete."}
 	}

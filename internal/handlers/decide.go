@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -25,7 +24,8 @@ func (s *server) Decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.count(ctx, a, &d)
+	traceDecision(ctx, &d)
+	s.count(a, &d)
 	x.out = appendDecision(x.out[:0], &d)
 	return write(c, http.StatusOK, jsonType, x.out)
 }
@@ -60,8 +60,7 @@ func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
 
 // count keeps what was decided, for /metrics, /v1/dependencies, /v1/decisions and
 // whoever else wants it.
-func (s *server) count(ctx context.Context, a *decide.Attempt, d *decide.Decision) {
-	traceDecision(ctx, d)
+func (s *server) count(a *decide.Attempt, d *decide.Decision) {
 	now := s.Now()
 	s.tally.count(d, now)
 	s.metrics.decided(a, d)

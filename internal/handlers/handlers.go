@@ -160,6 +160,9 @@ type Config struct {
 	PolicySchema []byte
 	// Log takes what no client is told. nil: nothing is logged.
 	Log *slog.Logger
+	// Records takes what is kept whatever the level of Log: overrides and refusals.
+	// nil: Log.
+	Records *slog.Logger
 	// Now is the clock by which requests are timed. nil: time.Now.
 	Now func() time.Time
 }
@@ -171,9 +174,16 @@ const DefaultMaxConcurrent = 4096
 
 var errIncomplete = errors.New("handlers: Decider, Policies, Fleet and Status must be set")
 
+// API is the handler of every call of the contract.
+type API struct {
+	http.Handler
+	refusals *refusals
+	log      *slog.Logger
+}
+
 // New makes the handler of every call of the contract. Its errors are a Config
 // that lacks something, or a registry that has these metrics already.
-func New(config Config) (http.Handler, error) {
+func New(config Config) (*API, error) {
 	if config.Decider == nil || config.Policies == nil || config.Fleet == nil || config.Status == nil {
 		return nil, errIncomplete
 	}
@@ -183,6 +193,7 @@ func New(config Config) (http.Handler, error) {
 		return nil, err
 	}
 	s := &server{Config: config, metrics: m, tally: newTally(), ring: new(ring)}
+	s.refusals = &refusals{count: m.refused, log: config.Records, now: config.Now}
 	if err := config.Metrics.Register(&states{server: s}); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -203,7 +214,7 @@ func New(config Config) (http.Handler, error) {
 			return nil, fmt.Errorf("handlers: %s %s has no role", r.Method, r.Path)
 		}
 	}
-	return e, nil
+	return &API{e, s.refusals, config.Log}, nil
 }
 
 func (c *Config) setDefaults() {
@@ -222,6 +233,9 @@ func (c *Config) setDefaults() {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Records == nil {
+		c.Records = c.Log
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -238,7 +252,7 @@ type server struct {
 	run string
 	// under is how many requests are under way.
 	under    atomic.Int64
-	refusals sampler
+	refusals *refusals
 	accesses sampler
 }
 

@@ -64,7 +64,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 			"Calls reported as outcomes that deposited the policy's ratio of a token. Under deposit_on: request failed first attempts that are brought to decide deposit too; they are in decider_first_attempts_total."),
 		spent: dependencyCounter("decider_budget_spent_tokens_total", "Tokens that granted retries took from budgets."),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "decider_requests_refused_total",
-			Help: "Requests that were not let in, by why: unidentified, role, dependency, cross_site, rate, concurrent (limits of the identity) or overloaded (the limit of this replica). Items of a batch or a report are not among them."}, []string{"why"}),
+			Help: "Requests that were not let in, by why: unidentified, role, dependency, cross_site, handshake (of TLS), rate, concurrent (limits of the identity) or overloaded (the limit of this replica). Items of a batch or a report are not among them."}, []string{"why"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_server_request_duration_seconds",
 			Help:    "Time from a request's header to the end of its answer.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}},

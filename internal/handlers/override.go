@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -46,7 +47,7 @@ func (s *server) SetOverride(c echo.Context, dependency gen.DependencyName) erro
 	if err != nil {
 		return err
 	}
-	return s.override(c, dependency, p, bucket, o)
+	return s.override(c, dependency, p, bucket, o, phrases{"an override was set", "an override may have been set"})
 }
 
 // LiftOverride answers DELETE /v1/dependencies/{dependency}/override.
@@ -61,24 +62,35 @@ func (s *server) LiftOverride(c echo.Context, dependency gen.DependencyName) err
 	if err != nil {
 		return err
 	}
-	return s.override(c, dependency, p, bucket, decide.Override{Author: who(c).Name()})
+	before := s.Fleet.State(untilAnswered(c), bucket, p, "")
+	done := phrases{"an override was lifted", "an override may have been lifted"}
+	if before.Override.Mode == decide.OverrideNone && !before.Degraded {
+		done.sure = "no override was there to be lifted"
+	}
+	return s.override(c, dependency, p, bucket, decide.Override{Author: who(c).Name()}, done)
 }
 
-// override puts an override in force and keeps a record of who did it.
-func (s *server) override(c echo.Context, dependency string, p *decide.Policy, bucket string, o decide.Override) error {
+// phrases are what the record of an override says where the store took it, and
+// where it did not say so.
+type phrases struct{ sure, unsure string }
+
+// override puts an override in force and keeps a record of who did it, also where
+// the store did not answer: what it was sent may hold all the same.
+func (s *server) override(c echo.Context, dependency string, p *decide.Policy, bucket string, o decide.Override, done phrases) error {
 	ctx := untilAnswered(c)
 	state, err := s.Fleet.SetOverride(ctx, bucket, p, o)
-	if err != nil {
-		return &notTakenError{err}
-	}
-	record := []slog.Attr{slog.String("dependency", dependency), slog.String("mode", o.Mode.String()), slog.String("author", o.Author), slog.String("from", c.RealIP())}
+	record := []slog.Attr{slog.String("dependency", dependency), slog.String("author", o.Author), slog.String("from", c.RealIP())}
 	if o.Mode != decide.OverrideNone {
-		record = append(record, slog.Int64("expires_in_ms", o.ExpiresIn), slog.String("reason", o.Reason))
+		record = append(record, slog.String("mode", o.Mode.String()), slog.Int64("expires_in_ms", o.ExpiresIn), slog.String("reason", o.Reason))
 	}
 	if bucket != dependency {
 		record = append(record, slog.String("bucket", bucket))
 	}
-	s.Log.LogAttrs(ctx, slog.LevelInfo, "an override was set", record...)
+	if err != nil {
+		s.Records.LogAttrs(ctx, slog.LevelWarn, done.unsure, append(record, slog.String("result", "unknown"), slog.Any("error", err))...)
+		return &notTakenError{err}
+	}
+	s.Records.LogAttrs(ctx, slog.LevelInfo, done.sure, record...)
 	return writeModel(c, dependencyState(dependency, p, &state))
 }
 
@@ -156,6 +168,8 @@ func (r *reader) overrideReason(into *string) error {
 	}
 	if n := utf8.RuneCount(text); n < 1 || n > maxOverrideReason {
 		r.fail("/reason", "must be 1 to "+strconv.Itoa(maxOverrideReason)+" characters")
+	} else if len(bytes.TrimSpace(text)) == 0 {
+		r.fail("/reason", "must be more than blanks")
 	}
 	*into = string(text)
 	return nil

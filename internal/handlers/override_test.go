@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,29 +22,33 @@ func (c *caller) put(path, body string) *reply {
 func TestOverrideReachesTheFleet(t *testing.T) {
 	t.Parallel()
 	var told []decide.Override
+	var inForce decide.Override
 	var log bytes.Buffer
-	config := testConfig(&fakeFleet{setOverride: func(bucket string, o decide.Override) (decide.State, error) {
+	config := testConfig(&fakeFleet{state: func(string, *decide.Policy, string) decide.State { return decide.State{Override: inForce} }, setOverride: func(bucket string, o decide.Override) (decide.State, error) {
 		if bucket != "payments" {
 			t.Errorf("the fleet was told of %q", bucket)
 		}
 		told = append(told, o)
 		o.Since = epoch
+		inForce = o
 		return decide.State{Override: o, Breaker: decide.BreakerClosed}, nil
 	}})
-	config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	config.Records = slog.New(slog.NewTextHandler(&log, nil))
 	c := newCaller(t, newHandler(t, config))
 	golden(t, "override.json", c.put("/v1/dependencies/payments/override", `{"mode":"pause","expires_in_ms":540000,"reason":"fails over\nsoon"}`).body)
 	c.do(c.request(http.MethodDelete, "/v1/dependencies/payments/override", nil))
+	c.do(c.request(http.MethodDelete, "/v1/dependencies/payments/override", nil))
 	want := []decide.Override{
 		{Mode: decide.OverridePause, ExpiresIn: 540_000, Author: "anonymous", Reason: "fails over\nsoon"},
-		{Author: "anonymous"},
+		{Author: "anonymous"}, {Author: "anonymous"},
 	}
-	if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {
+	if !slices.Equal(told, want) {
 		t.Errorf("the fleet was told %+v, want %+v", told, want)
 	}
 	for _, line := range []string{
-		`msg="an override was set" dependency=payments mode=pause author=anonymous from=127.0.0.1 expires_in_ms=540000 reason="fails over\nsoon"`,
-		`msg="an override was set" dependency=payments mode=none author=anonymous from=127.0.0.1`,
+		`msg="an override was set" dependency=payments author=anonymous from=127.0.0.1 mode=pause expires_in_ms=540000 reason="fails over\nsoon"`,
+		`msg="an override was lifted" dependency=payments author=anonymous from=127.0.0.1`,
+		`msg="no override was there to be lifted" dependency=payments author=anonymous from=127.0.0.1`,
 	} {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("no %q in the log:\n%s", line, &log)
@@ -53,9 +58,12 @@ func TestOverrideReachesTheFleet(t *testing.T) {
 
 func TestOverrideThatTheStoreDoesNotTake(t *testing.T) {
 	t.Parallel()
-	c := newCaller(t, newHandler(t, testConfig(&fakeFleet{setOverride: func(string, decide.Override) (decide.State, error) {
+	var log, records bytes.Buffer
+	config := testConfig(&fakeFleet{setOverride: func(string, decide.Override) (decide.State, error) {
 		return decide.State{}, errors.New("dial tcp: connection refused")
-	}})))
+	}})
+	config.Log, config.Records = slog.New(slog.NewTextHandler(&log, nil)), slog.New(slog.NewTextHandler(&records, nil))
+	c := newCaller(t, newHandler(t, config))
 	for _, got := range []*reply{
 		c.put("/v1/dependencies/payments/override", `{"mode":"pause","expires_in_ms":1,"reason":"x"}`),
 		c.do(c.request(http.MethodDelete, "/v1/dependencies/payments/override", nil)),
@@ -68,6 +76,14 @@ func TestOverrideThatTheStoreDoesNotTake(t *testing.T) {
 			t.Errorf("the client is told of the store's address: %s", got.body)
 		}
 	}
+	for _, line := range []string{
+		`msg="an override may have been set" dependency=payments author=anonymous from=127.0.0.1 mode=pause expires_in_ms=1 reason=x result=unknown error="dial`,
+		`msg="an override may have been lifted" dependency=payments author=anonymous from=127.0.0.1 result=unknown error="dial`,
+	} {
+		if !strings.Contains(records.String(), line) || strings.Contains(log.String(), line) {
+			t.Errorf("no %q in the records alone:\n%s", line, &records)
+		}
+	}
 }
 
 // What the contract's own filter refuses is refused, and nothing else, for every
@@ -77,7 +93,7 @@ func TestOverrideAgreesWithTheFilter(t *testing.T) {
 	c := newCaller(t, onFakes(t))
 	modes := []string{"", `"mode":"pause",`, `"mode":"allow",`, `"mode":"Pause",`, `"mode":null,`}
 	times := []string{"", `"expires_in_ms":1,`, `"expires_in_ms":0,`, `"expires_in_ms":86400000,`, `"expires_in_ms":86400000.5,`, `"expires_in_ms":1e400,`}
-	reasons := []string{"", `"reason":"x",`, `"reason":"",`, `"reason":"` + strings.Repeat("\U0001F4A5", 256) + `",`, `"reason":"` + strings.Repeat("x", 257) + `",`}
+	reasons := []string{"", `"reason":"x",`, `"reason":"",`, `"reason":" \t ",`, `"reason":" x ",`, `"reason":"` + strings.Repeat("\U0001F4A5", 256) + `",`, `"reason":"` + strings.Repeat("x", 257) + `",`}
 	others := []string{"", `"author":"me",`}
 	for _, mode := range modes {
 		for _, expires := range times {

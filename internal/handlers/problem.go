@@ -62,6 +62,9 @@ type tooLargeError int64
 
 func (e tooLargeError) Error() string { return fmt.Sprintf("The body may have %d bytes.", int64(e)) }
 
+// errTooSlow is a body that did not come within the server's time for it.
+var errTooSlow = errors.New("the body did not come in time")
+
 // mediaTypeError is a body of another media type, and says what is wanted.
 type mediaTypeError string
 
@@ -87,6 +90,8 @@ func problemFor(err error) *problem {
 		return &problem{Type: problemURN + "not-json", Title: "The body is not JSON", Status: http.StatusBadRequest, Detail: syntax.detail, Errors: syntax.errors}
 	case errors.As(err, &wrong):
 		return &problem{Type: problemURN + "not-valid", Title: "The request is not valid", Status: http.StatusUnprocessableEntity, Detail: wrong.Error(), Errors: wrong.errors}
+	case errors.Is(err, errTooSlow):
+		return &problem{Type: problemURN + "too-slow", Title: "The body is too slow", Status: http.StatusRequestTimeout, Detail: sentence(errTooSlow)}
 	case errors.As(err, &large):
 		return &problem{Type: problemURN + "too-large", Title: "The body is too large", Status: http.StatusRequestEntityTooLarge, Detail: large.Error()}
 	case errors.As(err, &media):
@@ -153,7 +158,7 @@ func (s *server) answerError(err error, c echo.Context) {
 	if p.Status == http.StatusUnauthorized {
 		c.Response().Header()["Www-Authenticate"] = challenges
 	}
-	if p.Status == http.StatusRequestEntityTooLarge {
+	if p.Status == http.StatusRequestEntityTooLarge || p.Status == http.StatusRequestTimeout {
 		c.Response().Header().Set("Connection", "close") // the rest of the body is not read
 	}
 	s.answerProblem(c, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	// written to it.
 	streamWriteTimeout = 5 * time.Second
 	// streamLifetime is after how long a stream ends. Who follows comes back at
-	// once, is let in anew, and may meet another replica.
+	// once, and may meet another replica.
 	streamLifetime = 15 * time.Minute
 )
 
@@ -46,12 +47,13 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 	}
 	defer s.pulse.leave()
 	out := s.newStream(c, f, params)
+	defer out.bound() // the end of the answer is written too
 	out.begin()
 	if c.Request().Method == http.MethodHead {
 		return nil
 	}
 	left, end := requestContext(c).Done(), s.Now().Add(streamLifetime)
-	for s.Now().Before(end) {
+	for s.Now().Before(end) && s.mayRead(c) {
 		if out.tell(current) != nil {
 			return nil // the client has left, or took nothing for too long
 		}
@@ -65,6 +67,16 @@ func (s *server) StreamDecisions(c echo.Context, params gen.StreamDecisionsParam
 		}
 	}
 	return nil
+}
+
+// mayRead says whether who asks may still follow: their key may have been taken
+// out of the auth file since.
+func (s *server) mayRead(c echo.Context) bool {
+	if s.Door == nil {
+		return true
+	}
+	who, err := s.Door.Identify(c.Request())
+	return err == nil && who.Has(identity.Read)
 }
 
 // stream is one client that follows.
@@ -165,9 +177,18 @@ func (o *stream) addEvent(name string, data []byte) {
 	o.buffer = append(append(o.buffer, data...), "\n\n"...)
 }
 
+// flush writes what is in the buffer. The deadline is for that alone: HTTP/2 would
+// end the stream by it also while nothing is written.
 func (o *stream) flush() error {
-	_ = o.control.SetWriteDeadline(o.now().Add(streamWriteTimeout)) // where it cannot be set, a test is the writer
+	o.bound()
 	_, err := o.response.Write(o.buffer)
 	o.buffer = o.buffer[:0]
-	return errors.Join(err, o.control.Flush())
+	err = errors.Join(err, o.control.Flush())
+	_ = o.control.SetWriteDeadline(time.Time{})
+	return err
+}
+
+// bound sets the deadline of what is written now.
+func (o *stream) bound() {
+	_ = o.control.SetWriteDeadline(o.now().Add(streamWriteTimeout)) // where it cannot be set, a test is the writer
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/retrydecider/decider/internal/decide"
 	"github.com/retrydecider/decider/internal/gen"
+	"github.com/retrydecider/decider/internal/identity"
 )
 
 // pipe is a client's end of a stream in a bubble of virtual time.
@@ -30,6 +33,7 @@ type pipe struct {
 	status   int
 	writer   net.Conn
 	deadline time.Time
+	bounded  bool // a deadline was set
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -40,6 +44,7 @@ func (p *pipe) Write(b []byte) (int, error)     { return p.writer.Write(b) }
 func (p *pipe) Flush()                          {}
 func (p *pipe) SetReadDeadline(time.Time) error { return nil }
 func (p *pipe) SetWriteDeadline(t time.Time) error {
+	p.bounded = p.bounded || !t.IsZero()
 	p.deadline = t
 	return p.writer.SetWriteDeadline(t)
 }
@@ -47,11 +52,18 @@ func (p *pipe) SetWriteDeadline(t time.Time) error {
 // follow opens a stream of the handler. Its client leaves at the test's end.
 func follow(t *testing.T, h http.Handler, path string, lastEvent string) *pipe {
 	t.Helper()
+	header := http.Header{}
+	if lastEvent != "" {
+		header.Set("Last-Event-ID", lastEvent)
+	}
+	return followAs(t, h, path, header)
+}
+
+func followAs(t *testing.T, h http.Handler, path string, header http.Header) *pipe {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
-	if lastEvent != "" {
-		r.Header.Set("Last-Event-ID", lastEvent)
-	}
+	r.Header = header
 	near, far := net.Pipe()
 	p := &pipe{reader: bufio.NewReader(far), header: http.Header{}, writer: near, cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -172,8 +184,9 @@ func TestStreamTellsDecisionsAsTheyAreMade(t *testing.T) {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
-		if p.status != 200 || p.deadline.IsZero() {
-			t.Errorf("status %d, deadline %v", p.status, p.deadline)
+		synctest.Wait()
+		if p.status != 200 || !p.bounded || !p.deadline.IsZero() {
+			t.Errorf("status %d, bounded %v, deadline between two events %v", p.status, p.bounded, p.deadline)
 		}
 	})
 }
@@ -326,6 +339,46 @@ func TestStreamsAreAdmittedAnew(t *testing.T) {
 	})
 }
 
+// A key that was taken out of the file, or may no longer look, follows no longer;
+// the others do.
+func TestStreamEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	gone, bound, stays := identity.NewKey(), identity.NewKey(), identity.NewKey()
+	path := filepath.Join(t.TempDir(), "auth.yaml")
+	write := func(entries ...string) {
+		if err := os.WriteFile(path, []byte("version: 1\nidentities:\n"+strings.Join(entries, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entry := func(name, key, role string) string {
+		return "  " + name + ": {keys: [\"" + identity.Digest(key) + "\"], roles: [" + role + "]}\n"
+	}
+	write(entry("gone", gone, "read"), entry("bound", bound, "read"), entry("stays", stays, "read"))
+	live, err := identity.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := virtual(t, new(fakeFleet), func(c *Config) { c.Door = &identity.Door{Keys: live} })
+		open := func(key string) *pipe {
+			return followAs(t, h, "/v1/decisions/stream", http.Header{"Authorization": {"Bearer " + key}})
+		}
+		withdrawn, demoted, kept := open(gone), open(bound), open(stays)
+		time.Sleep(beatEvery / 2)
+		write(entry("bound", bound, "report"), entry("stays", stays, "read"))
+		live.Reload(slog.New(slog.DiscardHandler), false)
+		begun := time.Now()
+		withdrawn.ended(t)
+		demoted.ended(t)
+		if took := time.Since(begun); took > beatEvery {
+			t.Errorf("ended after %v", took)
+		}
+		if e := kept.next(t); e.name != ":" || time.Since(begun) < 10*beatEvery {
+			t.Errorf("%+v after %v", e, time.Since(begun))
+		}
+	})
+}
+
 // A client that takes nothing is cut off, and nobody waits for it.
 func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
 	t.Parallel()
@@ -417,7 +470,7 @@ func TestHeadOfAStreamEnds(t *testing.T) {
 func TestStreamOutlivesTheServersDeadlines(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(onFakes(t))
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 	server.Start()
 	t.Cleanup(server.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/decisions/stream?snapshots=true", nil)
@@ -433,6 +486,65 @@ func TestStreamOutlivesTheServersDeadlines(t *testing.T) {
 	for range 3 {
 		snapshotOf(t, p.next(t))
 	}
+}
+
+// pipes is a listener whose connections are pipes, so that a server can be in a
+// bubble.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error {
+	close(p)
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p <- far
+	return near, nil
+}
+
+// HTTP/2 ends a stream at its deadline, also where nothing is written then: one
+// that is silent for longer goes on.
+func TestStreamIsSilentOverHTTP2(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var http2 http.Protocols
+		http2.SetUnencryptedHTTP2(true)
+		listener := make(pipes)
+		server := &http.Server{Handler: virtual(t, new(fakeFleet)), Protocols: &http2, ReadTimeout: time.Second, WriteTimeout: time.Second}
+		go server.Serve(listener) //nolint:errcheck // it ends with the test
+		transport := &http.Transport{Protocols: &http2, DialContext: listener.dial}
+		defer server.Close()
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://decider/v1/decisions/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.ProtoMajor != 2 {
+			t.Errorf("%s", response.Proto)
+		}
+		p := &pipe{reader: bufio.NewReader(response.Body)}
+		for range 3 {
+			if e := p.next(t); e.name != ":" {
+				t.Errorf("%+v", e)
+			}
+		}
+	})
 }
 
 func TestSequenceOfAnEvent(t *testing.T) {

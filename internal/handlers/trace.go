@@ -23,15 +23,40 @@ func nameSpan(c echo.Context) {
 	span.SetAttributes(attribute.String("http.route", c.Path()))
 }
 
-// traceDecision keeps what was decided with the span of its request: as an event,
-// since a batch decides many times. The caller's identity and the raw headers of
-// the attempt are not among it.
+// traceDecision keeps what was decided with the span of its request. The caller's
+// identity and the raw headers of the attempt are not among it.
 func traceDecision(ctx context.Context, d *decide.Decision) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(decisionAttributes(d)...)
+	}
+}
+
+// maxItemSpans bounds the spans of one batch: the first items have them.
+const maxItemSpans = 100
+
+// traceBatch tells the span of a batch how many items it has. It says when they
+// began, zero where there is no span.
+func traceBatch(ctx context.Context, items int, now func() time.Time) (begun time.Time) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
+		return time.Time{}
+	}
+	span.SetAttributes(attribute.Int("decider.items", items))
+	return now()
+}
+
+// traceItem makes a span of a batch's item, below that of the request.
+func traceItem(ctx context.Context, i int, begun time.Time, d *decide.Decision) {
+	if begun.IsZero() || i >= maxItemSpans {
 		return
 	}
-	span.AddEvent("decision", trace.WithAttributes(
+	_, span := trace.SpanFromContext(ctx).TracerProvider().Tracer("github.com/retrydecider/decider").Start(ctx, "decision",
+		trace.WithTimestamp(begun), trace.WithAttributes(decisionAttributes(d)...), trace.WithAttributes(attribute.Int("decider.item", i)))
+	span.End()
+}
+
+func decisionAttributes(d *decide.Decision) []attribute.KeyValue {
+	return []attribute.KeyValue{
 		attribute.String("decider.dependency", d.Dependency),
 		attribute.String("decider.decision", d.Word()),
 		attribute.String("decider.reason", d.Reason.String()),
@@ -39,7 +64,7 @@ func traceDecision(ctx context.Context, d *decide.Decision) {
 		attribute.String("decider.policy", d.Policy),
 		attribute.String("decider.decision_id", d.DecisionID),
 		attribute.Bool("decider.degraded", d.Degraded),
-	))
+	}
 }
 
 // logAccess logs some of the requests that need a role, and how many it did not

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 type Certificates struct {
 	cert, key, clientCA string
 	current             atomic.Pointer[tls.Config]
-	refused             atomic.Bool
+	refusal             refusal
 }
 
 // OpenCertificates reads the files; clientCA is "" where clients need no
@@ -61,18 +62,24 @@ func (c *Certificates) Config() *tls.Config {
 }
 
 // Refused says whether the files as they are now were refused.
-func (c *Certificates) Refused() bool { return c.refused.Load() }
+func (c *Certificates) Refused() bool { return c.refusal.is() }
 
-// Reload reads the files again and puts them in force where they are good.
-func (c *Certificates) Reload(log *slog.Logger) {
+// Reload reads the files again and puts them in force where they are good. What it
+// logs it logs once, and again to who asked for it.
+func (c *Certificates) Reload(log *slog.Logger, asked bool) {
 	config, err := c.load()
-	c.refused.Store(err != nil)
+	tell := c.refusal.set(err) || asked
 	if err != nil {
-		log.Error("certificates refused, those in force stay", "error", err.Error())
+		if tell {
+			log.Error("certificates refused, those in force stay", "error", err.Error())
+		}
 		return
 	}
 	before := c.current.Swap(config)
-	if string(before.Certificates[0].Certificate[0]) != string(config.Certificates[0].Certificate[0]) {
+	if tell || !bytes.Equal(before.Certificates[0].Certificate[0], config.Certificates[0].Certificate[0]) {
 		log.Info("certificates applied", "file", c.cert, "expires", config.Certificates[0].Leaf.NotAfter)
+	}
+	if c.clientCA != "" && (tell || !before.ClientCAs.Equal(config.ClientCAs)) {
+		log.Info("client authorities applied", "file", c.clientCA)
 	}
 }

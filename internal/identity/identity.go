@@ -58,7 +58,7 @@ type Identity struct {
 
 	rate  *rate.Limiter // nil: no limit
 	most  int64         // requests at once; 0: no limit
-	under atomic.Int64  // requests under way
+	under *atomic.Int64 // requests under way, where there is a limit
 }
 
 // Anonymous is everybody where nobody has to say who they are.
@@ -135,13 +135,16 @@ func (i *Identity) limit(perSecond float64, most int64) {
 	if perSecond > 0 {
 		i.rate = rate.NewLimiter(rate.Limit(perSecond), int(max(1, math.Ceil(perSecond))))
 	}
-	i.most = most
+	i.most, i.under = most, new(atomic.Int64)
 }
 
-// sameLimits says whether two identities are limited alike.
-func (i *Identity) sameLimits(other *Identity) bool {
-	if (i.rate == nil) != (other.rate == nil) || i.most != other.most {
-		return false
+// goOnFrom takes the counts of who had the name before: those of the rate where it
+// is the same, and the requests under way, which leave as who they came.
+func (i *Identity) goOnFrom(before *Identity) {
+	if i.rate != nil && before.rate != nil && i.rate.Limit() == before.rate.Limit() {
+		i.rate = before.rate
 	}
-	return i.rate == nil || i.rate.Limit() == other.rate.Limit()
+	if i.most > 0 && before.most > 0 {
+		i.under = before.under
+	}
 }

@@ -227,6 +227,48 @@ func TestCarryOver(t *testing.T) {
 	}
 }
 
+// Requests that are under way while the file is read again are still counted, also
+// under another limit, and leave no place taken.
+func TestCarryOverOfRequestsUnderWay(t *testing.T) {
+	t.Parallel()
+	key, now := NewKey(), time.Unix(1_700_000_000, 0)
+	file := func(rest string) *Identity {
+		set := mustParse(t, "version: 1\nidentities:\n  a: {keys: [\""+Digest(key)+"\"], roles: [read]"+rest+"}\n")
+		return set.byName["a"]
+	}
+	follow := func(before *Identity, rest string) *Identity {
+		next := file(rest)
+		(&Set{byName: map[string]*Identity{"a": next}}).carryOver(&Set{byName: map[string]*Identity{"a": before}})
+		return next
+	}
+	enter := func(what string, who *Identity, want error) {
+		t.Helper()
+		if err := who.Enter(now); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	first := file(", concurrent: 2")
+	enter("the first", first, nil)
+	enter("the second", first, nil)
+	same := follow(first, ", concurrent: 2 # a comment\n")
+	enter("the third, after the reload", same, ErrConcurrent)
+	more := follow(same, ", concurrent: 3")
+	enter("the third, under a limit of 3", more, nil)
+	first.Leave()
+	first.Leave()
+	more.Leave()
+	for range 3 {
+		enter("when all have left", more, nil)
+	}
+	enter("the fourth", more, ErrConcurrent)
+	none := follow(more, "")
+	enter("without a limit", none, nil)
+	again := follow(none, ", concurrent: 1")
+	none.Leave()
+	enter("a limit again", again, nil)
+	enter("its second", again, ErrConcurrent)
+}
+
 func TestIdentify(t *testing.T) {
 	t.Parallel()
 	key := NewKey()
@@ -317,7 +359,7 @@ func TestReload(t *testing.T) {
 		{file(next), false, true, false},
 	} {
 		write(step.text)
-		live.Reload(slog.New(slog.NewTextHandler(&log, nil)))
+		live.Reload(slog.New(slog.NewTextHandler(&log, nil)), false)
 		_, hasOld := live.Set().ByKey(old)
 		_, hasNext := live.Set().ByKey(next)
 		if hasOld != step.old || hasNext != step.next || live.Refused() != step.refused {
@@ -326,6 +368,53 @@ func TestReload(t *testing.T) {
 	}
 	if strings.Contains(log.String(), next) || !strings.Contains(log.String(), "auth file refused") {
 		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// What is refused is told once, and again to who asks: the log may stand in the
+// folder that is watched. Only the same text as before is told of no more.
+func TestReloadIsToldOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "auth.yaml")
+	good := "version: 1\nidentities:\n  a: {keys: [\"" + Digest(NewKey()) + "\"], roles: [read]}\n"
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	live, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		text  string
+		asked bool
+		want  string // in the one line that is logged; "": none is
+	}{
+		{good, false, ""},
+		{good, true, "auth file is the one in force"},
+		{"nonsense", false, "auth file refused"},
+		{"nonsense", false, ""},
+		{"nonsense", true, "auth file refused"},
+		{"nonsense", false, ""},
+		{"version: 2\n", false, "version must be 1"},
+		{"version: 2\n", false, ""},
+		{good, false, "auth file is the one in force"},
+		{good, false, ""},
+		{"nonsense", false, "auth file refused"},
+		{good + "# other\n", false, "auth file applied"},
+	} {
+		write(step.text)
+		var log bytes.Buffer
+		live.Reload(slog.New(slog.NewTextHandler(&log, nil)), step.asked)
+		lines := strings.Count(log.String(), "\n")
+		if step.want == "" && lines != 0 || step.want != "" && (lines != 1 || !strings.Contains(log.String(), step.want)) {
+			t.Errorf("%+v: %s", step, log.String())
+		}
+		if refused := !strings.HasPrefix(step.text, good); live.Refused() != refused {
+			t.Errorf("%+v: refused %v", step, live.Refused())
+		}
 	}
 }
 

@@ -67,12 +67,12 @@ func sansOf(c *x509.Certificate) []string {
 	return names
 }
 
-// carryOver keeps the counts of those whose limits are as before: reading the
-// file again lets nobody begin anew.
+// carryOver keeps the counts of those who have a name still: reading the file
+// again lets nobody begin anew.
 func (s *Set) carryOver(before *Set) {
 	for name, who := range s.byName {
-		if old, ok := before.byName[name]; ok && who.sameLimits(old) {
-			who.rate = old.rate
+		if old, ok := before.byName[name]; ok {
+			who.goOnFrom(old)
 		}
 	}
 }

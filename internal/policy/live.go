@@ -32,7 +32,10 @@ type Reload struct {
 	At time.Time
 	// Err is why the file was refused; nil where it was taken.
 	Err error
-	// Good and Bad count how often the file was taken and refused.
+	// RefusedAt is since when it is refused for that.
+	RefusedAt time.Time
+	// Good and Bad count how often what was read was another than before, and was
+	// taken or refused.
 	Good, Bad int64
 }
 
@@ -86,14 +89,21 @@ func (l *Live) Reload() ([]Difference, error) {
 		return nil, nil
 	}
 	set, err := Load(l.file)
+	other := otherwise(err, l.last.Err)
 	l.last.At, l.last.Err = l.now(), err
 	if err != nil {
-		l.last.Bad++
+		if other {
+			l.last.RefusedAt = l.last.At
+			l.last.Bad++
+		}
 		return nil, err
 	}
-	l.last.Good++
 	before := l.Set()
-	if set.Hash() == before.Hash() {
+	same := set.Hash() == before.Hash()
+	if !same || other {
+		l.last.Good++
+	}
+	if same {
 		return nil, nil
 	}
 	set.CarryOver(before)
@@ -101,14 +111,32 @@ func (l *Live) Reload() ([]Difference, error) {
 	return Compare(before, set), nil
 }
 
-// ReloadAndLog reloads and logs what changed or why nothing did.
-func (l *Live) ReloadAndLog(log *slog.Logger) {
+// otherwise says whether a file was refused for other mistakes than before, or
+// only one of the two times.
+func otherwise(err, before error) bool {
+	if err == nil || before == nil {
+		return err != before //nolint:errorlint // one of them is nil
+	}
+	return err.Error() != before.Error()
+}
+
+// ReloadAndLog reloads and logs what changed or why nothing did: once, and again
+// to who asked for it. A line may be an event of the folder, upon which the file is
+// read again.
+func (l *Live) ReloadAndLog(log *slog.Logger, asked bool) {
+	before := l.LastReload()
 	changes, err := l.Reload()
+	tell := asked || otherwise(err, before.Err)
 	if err != nil {
-		log.Error("policy file refused, the one in force stays", "file", l.file, "config", l.Set().Hash(), "error", err.Error())
+		if tell {
+			log.Error("policy file refused, the one in force stays", "file", l.file, "config", l.Set().Hash(), "error", err.Error())
+		}
 		return
 	}
 	if len(changes) == 0 {
+		if tell {
+			log.Info("policy file is the one in force", "file", l.file, "config", l.Set().Hash())
+		}
 		return
 	}
 	log.Info("policy file applied", "file", l.file, "config", l.Set().Hash(), "changes", len(changes))

@@ -182,7 +182,7 @@ func TestAConfigMapSwapIsPickedUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := newLogged()
-	go watched.Run(t.Context(), nil, log.logger(), func() { live.ReloadAndLog(log.logger()) })
+	go watched.Run(t.Context(), nil, log.logger(), func(asked bool) { live.ReloadAndLog(log.logger(), asked) })
 
 	version("..2026_2", fileB)
 	link("..2026_2", "..data_tmp")
@@ -258,10 +258,54 @@ func TestWarningsAreLogged(t *testing.T) {
 	log := newLogged()
 	live.LogWarnings(log.logger())
 	write(t, path, strings.Replace(fileB, "max_attempts: 5", "max_attempts: 15", 1))
-	live.ReloadAndLog(log.logger())
+	live.ReloadAndLog(log.logger(), false)
 	for _, words := range []string{"kind=no-bound", "kind=many-attempts", "policies.yaml:2:", "policy changed"} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q is not logged:\n%s", words, log)
+		}
+	}
+}
+
+// What is refused is told and counted once, and told again to who asks: the log
+// may stand in the folder that is watched.
+func TestAReloadIsToldOnce(t *testing.T) {
+	t.Parallel()
+	live, path := open(t, fileA)
+	now := time.Unix(1_700_000_000, 0)
+	live.now = func() time.Time { return now }
+	for _, step := range []struct {
+		text      string
+		asked     bool
+		want      string // in what is logged; "": nothing is
+		good, bad int64
+		refused   time.Duration // since when, from the beginning
+	}{
+		{fileA, false, "", 0, 0, 0},
+		{fileA, true, "policy file is the one in force", 0, 0, 0},
+		{fileBad, false, "policy file refused", 0, 1, 2 * time.Second},
+		{fileBad, false, "", 0, 1, 2 * time.Second},
+		{fileBad, true, "policy file refused", 0, 1, 2 * time.Second},
+		{"version: 2\n", false, "policy file refused", 0, 2, 5 * time.Second},
+		{fileA, false, "policy file is the one in force", 1, 2, 0},
+		{fileA, false, "", 1, 2, 0},
+		{fileB, false, "policy file applied", 2, 2, 0},
+		{fileB + "# other\n", false, "", 2, 2, 0},
+		{fileBad, false, "policy file refused", 2, 3, 10 * time.Second},
+		{fileA, false, "policy file applied", 3, 3, 0},
+	} {
+		write(t, path, step.text)
+		log := newLogged()
+		live.ReloadAndLog(log.logger(), step.asked)
+		now = now.Add(time.Second)
+		if got := log.String(); step.want == "" && got != "" || !strings.Contains(got, step.want) {
+			t.Errorf("%+v: %q", step, got)
+		}
+		last := live.LastReload()
+		if last.Good != step.good || last.Bad != step.bad || (last.Err != nil) != (step.refused > 0) {
+			t.Errorf("%+v: %+v", step, last)
+		}
+		if since := last.RefusedAt.Sub(time.Unix(1_700_000_000, 0)); last.Err != nil && since != step.refused {
+			t.Errorf("%+v: since %v", step, since)
 		}
 	}
 }

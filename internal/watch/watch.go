@@ -59,8 +59,10 @@ func Begin(files ...string) *Watch {
 }
 
 // Run calls read whenever a file may have changed, or again asks for it, until
-// the context ends.
-func (w *Watch) Run(ctx context.Context, again <-chan struct{}, log *slog.Logger, read func()) {
+// the context ends. read is told whether it was asked for: the log that it writes
+// may stand in a folder that is watched, so that each line of it is an event, and
+// what it would say again it may only say to who asked.
+func (w *Watch) Run(ctx context.Context, again <-chan struct{}, log *slog.Logger, read func(asked bool)) {
 	if w.err != nil {
 		log.Warn("folders cannot be watched, their files are looked at every so often", "files", w.files, "every", glance, "error", w.err)
 	}
@@ -74,13 +76,13 @@ func (w *Watch) Run(ctx context.Context, again <-chan struct{}, log *slog.Logger
 
 // settled calls read once the events of a change have come to an end. An error is
 // an event: what was lost may have been one.
-func (w *Watch) settled(ctx context.Context, events <-chan fsnotify.Event, lost <-chan error, again <-chan struct{}, read func()) {
+func (w *Watch) settled(ctx context.Context, events <-chan fsnotify.Event, lost <-chan error, again <-chan struct{}, read func(asked bool)) {
 	timer, glances := time.NewTimer(belt), time.NewTicker(glance)
 	defer timer.Stop()
 	defer glances.Stop()
 	heard := 0 // since the files were read last
 	for {
-		due := false
+		due, asked := false, false
 		select {
 		case <-ctx.Done():
 			return
@@ -91,7 +93,7 @@ func (w *Watch) settled(ctx context.Context, events <-chan fsnotify.Event, lost 
 				continue
 			}
 		case <-again:
-			due = true
+			due, asked = true, true
 		case <-timer.C:
 			due = true
 		}
@@ -102,7 +104,7 @@ func (w *Watch) settled(ctx context.Context, events <-chan fsnotify.Event, lost 
 			continue
 		}
 		w.looksOther() // what is read now need not be seen again
-		read()
+		read(asked)
 		heard = 0
 		timer.Reset(belt)
 	}

@@ -25,13 +25,14 @@ func TestSettled(t *testing.T) {
 		defer cancel()
 		events, again := make(chan fsnotify.Event), make(chan struct{})
 		var reads atomic.Int64
+		var asked atomic.Bool
 		lost := make(chan error)
-		go new(Watch).settled(ctx, events, lost, again, func() { reads.Add(1) })
+		go new(Watch).settled(ctx, events, lost, again, func(by bool) { reads.Add(1); asked.Store(by) })
 		expect := func(when string, want int64) {
 			t.Helper()
 			synctest.Wait()
-			if got := reads.Load(); got != want {
-				t.Errorf("%s: read %d times, want %d", when, got, want)
+			if got := reads.Load(); got != want || asked.Load() != (when == "by hand") {
+				t.Errorf("%s: read %d times, want %d; asked for: %v", when, got, want, asked.Load())
 			}
 		}
 		for range 5 {
@@ -86,7 +87,7 @@ func begin(t *testing.T, file string) <-chan struct{} {
 	t.Helper()
 	w := Begin(file)
 	read := make(chan struct{}, 100)
-	go w.Run(t.Context(), nil, slog.New(slog.DiscardHandler), func() { read <- struct{}{} })
+	go w.Run(t.Context(), nil, slog.New(slog.DiscardHandler), func(bool) { read <- struct{}{} })
 	return read
 }
 
@@ -116,7 +117,7 @@ func TestChangedBeforeRun(t *testing.T) {
 	write(t, file, "2")
 	read := make(chan struct{}, 100)
 	time.Sleep(50 * time.Millisecond)
-	go w.Run(t.Context(), nil, slog.New(slog.DiscardHandler), func() { read <- struct{}{} })
+	go w.Run(t.Context(), nil, slog.New(slog.DiscardHandler), func(bool) { read <- struct{}{} })
 	within10s(t, "a change before Run is lost", read)
 }
 
@@ -162,7 +163,7 @@ func TestNoWatchLeft(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		w.Run(ctx, nil, slog.New(slog.NewTextHandler(&log, nil)), func() { read <- struct{}{} })
+		w.Run(ctx, nil, slog.New(slog.NewTextHandler(&log, nil)), func(bool) { read <- struct{}{} })
 		close(done)
 	}()
 	write(t, file, "12")

@@ -33,7 +33,6 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		node.Do(t, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 		node.Do(t, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1)
 		if i > 0 {
-			node.Do(t, "CLUSTER", "MEET", "127.0.0.1", c.Nodes[0].port, c.Nodes[0].argument("--cluster-port"))
 			addresses.Add("addr", node.Addr)
 		}
 	}
@@ -44,16 +43,30 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 
 func startNode(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return Start(t, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0",
+	return Start(t, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000", "--repl-diskless-sync-delay", "0",
 		"--cluster-port", strconv.Itoa(FreePort(t))}, args...)...)
+}
+
+// meet introduces a node to another; it does nothing to those who know each other.
+func (s *Server) meet(t testing.TB, other *Server) {
+	t.Helper()
+	_, _ = s.Try(t, "CLUSTER", "MEET", other.Host(), other.port, other.argument("--cluster-port")) // it is waited for
 }
 
 // WaitUntilWell waits until each node knows the others and all slots are served.
 func (c *Cluster) WaitUntilWell(t testing.TB) {
 	t.Helper()
+	met := time.Time{}
 	for _, node := range c.Nodes {
 		waitFor(t, "a node of the cluster", func() (string, bool) {
-			info := fmt.Sprint(node.Do(t, "CLUSTER", "INFO"))
+			if time.Since(met) > 6*time.Second { // an introduction that was not heard in time is forgotten
+				for _, other := range c.Nodes[1:] {
+					other.meet(t, c.Nodes[0])
+				}
+				met = time.Now()
+			}
+			answer, err := node.Try(t, "CLUSTER", "INFO")
+			info := fmt.Sprint(answer, err)
 			return info, strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
 	}
@@ -81,7 +94,7 @@ func (c *Cluster) First(node *Server) (slot int) {
 func waitFor(t testing.TB, what string, come func() (seen string, ok bool)) {
 	t.Helper()
 	var seen string
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		if seen, ok = come(); ok {
 			return
@@ -94,9 +107,13 @@ func waitFor(t testing.TB, what string, come func() (seen string, ok bool)) {
 func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 	t.Helper()
 	replica := startNode(t)
-	replica.Do(t, "CLUSTER", "MEET", of.Host(), of.Port(), of.argument("--cluster-port"))
 	id := fmt.Sprint(of.Do(t, "CLUSTER", "MYID"))
+	met := time.Time{}
 	waitFor(t, "the replica", func() (string, bool) {
+		if time.Since(met) > 6*time.Second {
+			replica.meet(t, of)
+			met = time.Now()
+		}
 		_, err := replica.Try(t, "CLUSTER", "REPLICATE", id)
 		return fmt.Sprint(err), err == nil
 	})
@@ -106,6 +123,9 @@ func (c *Cluster) AddReplica(t testing.TB, of *Server) *Server {
 			known := fmt.Sprint(node.Do(t, "CLUSTER", "REPLICAS", id))
 			return fmt.Sprint(role, known), role[3] == "connected" && strings.Contains(known, replica.Addr)
 		})
+	}
+	for _, node := range append(c.Nodes, replica) { // soon; before that a node that stood still is no dead one
+		node.Do(t, "CONFIG", "SET", "cluster-node-timeout", 1000)
 	}
 	return replica
 }

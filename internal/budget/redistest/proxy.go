@@ -100,7 +100,7 @@ func (p *Proxy) connect(client net.Conn) bool {
 	if p.closed {
 		return false
 	}
-	server, err := net.DialTimeout("tcp", p.target, time.Second)
+	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
 	if err != nil {
 		return false
 	}

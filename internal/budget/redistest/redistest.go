@@ -3,17 +3,13 @@
 package redistest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,17 +37,8 @@ type Server struct {
 // test: a suite that skips the real server proves nothing.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	for tries := 1; ; tries++ {
-		port := FreePort(t)
-		s := newServer(t, port, t.TempDir(), append([]string{"--port", strconv.Itoa(port)}, args...)...)
-		err := s.begin()
-		if err == nil {
-			return s
-		}
-		if tries == 5 || !errors.Is(err, errPortTaken) {
-			t.Fatal(err)
-		}
-	}
+	port := FreePort(t)
+	return start(t, port, t.TempDir(), append([]string{"--port", strconv.Itoa(port)}, args...)...)
 }
 
 func start(t testing.TB, port int, dir string, args ...string) *Server {
@@ -88,11 +75,14 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// errPortTaken: a port that was free a moment ago is not any more.
-var errPortTaken = errors.New("the port was taken in the meantime")
+// isUp is what a server, or a sentinel, writes to its log when it has read what it
+// kept and serves. An answer on its port could be another one's.
+var isUp = regexp.MustCompile(`Ready to accept connections|\+monitor master`)
 
-// begin starts the server and waits until it answers.
+// begin starts the server and waits until it serves.
 func (s *Server) begin() error {
+	path := filepath.Join(s.dir, "redis.log")
+	earlier, _ := os.ReadFile(path) // what it wrote before it was killed, if it was
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
 	// A test that is aborted leaves no server behind.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -101,18 +91,22 @@ func (s *Server) begin() error {
 	}
 	s.Process = s.cmd.Process
 	var log []byte
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		log, _ = os.ReadFile(filepath.Join(s.dir, "redis.log"))
-		if bytes.Contains(log, []byte("Address already in use")) {
-			s.Kill()
-			return fmt.Errorf("redis-server on %s: %w", s.Addr, errPortTaken)
-		}
-		if s.answers() {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		log, _ = os.ReadFile(path)
+		log = log[min(len(earlier), len(log)):]
+		if isUp.Match(log) {
 			return nil
 		}
+		if bytes.Contains(log, []byte("Address already in use")) {
+			break
+		}
 	}
-	return fmt.Errorf("redis-server on %s does not answer: %s", s.Addr, log)
+	s.Kill()
+	return fmt.Errorf("redis-server on %s does not come up: %s", s.Addr, log)
 }
+
+// patience bounds what is waited for: a busy machine may need a good part of it.
+const patience = time.Minute
 
 // Host and Port are the two parts of Addr.
 func (s *Server) Host() string { return "127.0.0.1" }
@@ -127,34 +121,6 @@ func (s *Server) argument(name string) string {
 		}
 	}
 	return ""
-}
-
-// answers says whether the server talks: any reply to PING will do, a server
-// that asks for a password is up too. One that is still reading what it kept
-// on disk is not.
-func (s *Server) answers() bool {
-	conn, err := s.dial()
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil || strings.HasPrefix(line, "-LOADING") {
-		return false
-	}
-	return strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-")
-}
-
-func (s *Server) dial() (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: time.Second}
-	if strings.HasPrefix(s.URL, "rediss:") {
-		return tls.DialWithDialer(dialer, "tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
-	}
-	return dialer.Dial("tcp", s.Addr)
 }
 
 // Do sends one command as the user in the server's URL and returns its answer;
@@ -179,6 +145,7 @@ func (s *Server) Try(t testing.TB, command ...any) (any, error) {
 		options.TLSConfig.InsecureSkipVerify = true
 	}
 	options.MaxRetries = -1
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, patience, patience
 	client := redis.NewClient(options)
 	defer client.Close()
 	return client.Do(context.Background(), command...).Result()
@@ -203,24 +170,5 @@ func (s *Server) signal(t testing.TB, sig os.Signal) {
 	t.Helper()
 	if err := s.Process.Signal(sig); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// FreePort is a loopback port that nobody listens on now. It is none of those
-// that the system gives to outgoing connections (32768 and above on Linux):
-// one of the thousands that the tests make could have it by the time that a
-// server starts, or starts again, there.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	for {
-		port := 10000 + rand.IntN(20000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = l.Close()
-			return port
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			t.Fatal(err)
-		}
 	}
 }

@@ -1,9 +1,7 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +13,7 @@ func TestServerComesBack(t *testing.T) {
 	s := Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	s.Do(t, "SET", "decider:{a}:state", "1")
 	// So much that reading it takes a moment, in which Redis answers LOADING.
-	s.Do(t, "EVAL", `for i = 1, 200000 do redis.call("SET", "decider:{" .. i .. "}:state", i) end return "OK"`, 0)
+	s.Do(t, "EVAL", `for i = 1, 50000 do redis.call("SET", "decider:{" .. i .. "}:state", i) end return "OK"`, 0)
 	s.Kill()
 	if _, err := s.Try(t, "PING"); err == nil {
 		t.Error("it answers after it was killed")
@@ -26,17 +24,25 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// A port that somebody else has by now is told from a server that does not come up.
+// Another server that answers on the port is not taken for the one that was started.
 func TestPortTaken(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := newServer(t, port, t.TempDir(), "--port", strconv.Itoa(port)).begin(); !errors.Is(err, errPortTaken) {
+	port := Start(t).Port()
+	if err := newServer(t, port, t.TempDir(), "--port", strconv.Itoa(port)).begin(); err == nil || !strings.Contains(err.Error(), "Address already in use") {
 		t.Error(err)
+	}
+}
+
+// No port is given twice, also where its server is away.
+func TestFreePort(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range blockSize / 10 {
+		port := FreePort(t)
+		if seen[port] || port < firstPort || port >= firstPort+blocks*blockSize {
+			t.Errorf("%d, after %v", port, seen)
+		}
+		seen[port] = true
 	}
 }
 

@@ -23,8 +23,7 @@ type Sentinel struct {
 // watched is the name under which the sentinels know the primary.
 const watched = "main"
 
-// StartSentinel starts all five; they end with the test. A primary that says
-// nothing for half a second is replaced.
+// StartSentinel starts all five; they end with the test.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	s := &Sentinel{Primary: Start(t, "--repl-diskless-sync-delay", "0")}
@@ -55,7 +54,7 @@ func startSentinel(t testing.TB, primary int) *Server {
 	port, dir := FreePort(t), t.TempDir()
 	config := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nlogfile redis.log\nsentinel monitor %[3]s 127.0.0.1 %[4]d 2\n"+
-		"sentinel down-after-milliseconds %[3]s 1000\nsentinel failover-timeout %[3]s 2000\nsentinel parallel-syncs %[3]s 1\n", port, dir, watched, primary)
+		"sentinel down-after-milliseconds %[3]s 15000\nsentinel failover-timeout %[3]s 2000\nsentinel parallel-syncs %[3]s 1\n", port, dir, watched, primary)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +83,9 @@ func (s *Server) sentinelKnows(t testing.TB) map[string]string {
 // sentinels name: before that no client can know. It returns when that was.
 func (s *Sentinel) FailOver(t testing.TB) time.Time {
 	t.Helper()
+	for _, watcher := range s.Sentinels { // before that one that stood still is no dead one
+		watcher.Do(t, "SENTINEL", "SET", watched, "down-after-milliseconds", 1000)
+	}
 	s.Primary.Kill()
 	for _, watcher := range s.Sentinels {
 		waitFor(t, "the new primary", func() (string, bool) {

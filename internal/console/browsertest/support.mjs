@@ -17,6 +17,9 @@ mkdirSync(pictures, { recursive: true });
 const children = new Set();
 export const stopAll = () => Promise.all([...children].map((each) => each.stop()));
 
+// patience is what a slow machine may take for anything, in ms.
+export const patience = 30000;
+
 export const policies = path.join(here, "policies.yaml");
 
 // start runs a decider; its address is in its first line.
@@ -111,17 +114,18 @@ export async function view(page, place) {
   await page.evaluate((hash) => { location.hash = hash; }, place);
 }
 
-export const live = (page, timeout = 5000) => page.locator('.connection[data-state="live"]').waitFor({ timeout });
+export const live = (page) => page.locator('.connection[data-state="live"]').waitFor({ timeout: patience });
 
 export const picture = (page, name, fullPage = true) => page.screenshot({ path: path.join(pictures, `${name}.png`), fullPage });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-// accessible lists what axe finds wrong with the page.
+// accessible lists what axe finds wrong with the page, and links whose colour it
+// could not judge in a text: they need more than a colour then.
 export async function accessible(page) {
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.map(({ id, impact, nodes }) => `${id} (${impact}), ${nodes.length} times, first ${nodes[0].target}: ${nodes[0].failureSummary.replaceAll("\n", " ")}`);
+  const { violations, incomplete } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations", "incomplete"] }));
+  return [...violations, ...incomplete.filter(({ id }) => id === "link-in-text-block")].map(({ id, impact, nodes }) => `${id} (${impact}), ${nodes.length} times, first ${nodes[0].target}: ${nodes[0].failureSummary.replaceAll("\n", " ")}`);
 }
 
 // proxy puts a server below a prefix, as an ingress does.
@@ -145,7 +149,7 @@ export async function proxy(target, prefix) {
 }
 
 // until waits for something to be true and says how long that took, in ms.
-export async function until(what, holds, timeout) {
+export async function until(what, holds, timeout = patience) {
   const begun = Date.now();
   for (;;) {
     if (await holds()) return Date.now() - begun;

@@ -22,13 +22,15 @@ const views = {
 
 function App() {
   const [, redraw] = useReducer((n) => n + 1, 0);
-  const [at, setAt] = useState(place), main = useRef(null), first = useRef(true);
+  const [at, setAt] = useState(() => ({ ...place(), visit: 0 })), main = useRef(null), first = useRef(true);
   const view = views[at.view];
   useEffect(() => subscribe(redraw), []);
   useEffect(() => {
-    const moved = () => setAt(place());
+    const moved = () => setAt(({ visit }) => ({ ...place(), visit: visit + 1 }));
+    const refined = () => setAt(({ visit }) => ({ ...place(), visit }));
     addEventListener("hashchange", moved);
-    return () => removeEventListener("hashchange", moved);
+    addEventListener("refined", refined);
+    return () => { removeEventListener("hashchange", moved); removeEventListener("refined", refined); };
   }, []);
   useEffect(() => { follow(view && view.filter ? view.filter(at) : {}); });
   useEffect(() => {
@@ -49,7 +51,7 @@ function App() {
     <${Stale} />
     <main id="main" tabindex="-1" ref=${main} class=${live.snapshot && lost() ? "old" : ""}>
       ${!Draw ? html`<h1 tabindex="-1">Not found</h1><p>There is no such view. <a href=${to("fleet")}>Back to the fleet.</a></p>`
-      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">${live.state === "refused" ? "" : "Waiting for the first snapshot …"}</p>`}
+      : live.snapshot || view.idle ? html`<${Draw} key=${at.view + at.name} query=${at.query} visit=${at.visit} name=${at.name} may=${live.roles.includes("operate")} />` : html`<h1 class="off-screen" tabindex="-1">${view.title}</h1><p class="empty">${live.state === "refused" ? "" : "Waiting for the first snapshot …"}</p>`}
     </main>
     <${Foot} />
     <${Announcer} />`;
@@ -67,16 +69,26 @@ const lost = () => live.state === "refused" || (live.state === "connecting" || l
 
 function Stale() {
   if (!lost()) return null;
-  const what = live.refused ? `decider gives no stream: ${live.refused}` : live.heard ? "Connection lost." : live.tries ? "decider does not answer." : "Waiting for decider's answer.";
+  const what = live.refused ? `decider gives no stream: ${live.refused.whole}` : live.heard ? "Connection lost." : live.tries ? "decider does not answer." : "Waiting for decider's answer.";
   return html`<section class="stale" aria-label="Connection"><b>${what}${live.heard ? ` What you see is ${rough(Date.now() - live.heard)} old.` : ""}</b>
-    ${live.state === "refused" ? " The browser asks for a name of the auth file and, as the password, its key." : live.tries === 0 ? "" : ` Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.`}
-    <button type="button" onClick=${retryNow}>${live.state === "refused" ? "sign in" : "try now"}</button></section>`;
+    ${live.state === "refused" ? advice() : live.tries === 0 ? "" : ` Reconnecting by itself, ${live.tries} ${live.tries === 1 ? "try" : "tries"} so far.`}
+    <button type="button" onClick=${retryNow}>${nameless() ? "sign in" : "try now"}</button></section>`;
+}
+
+// nameless says whether a name would help. A browser asks for one after a 401
+// alone; after a 403 it would send the same again.
+const nameless = () => live.state === "refused" && live.refused.status === 401;
+
+function advice() {
+  if (nameless()) return " The browser asks for a name of the auth file and, as the password, its key.";
+  if (live.refused.status === 403) return " The console needs the role read, and operate for overrides. The browser keeps the name that it has; another can be given in a private window.";
+  return "";
 }
 
 // Announcer tells a screen reader what changed, and only that: the tables move
 // each second.
 function Announcer() {
-  const state = live.state === "refused" ? `Not let in: ${live.refused}` : lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
+  const state = live.state === "refused" ? `Refused: ${live.refused.whole}` : lost() ? "Connection lost, reconnecting." : live.snapshot ? "Live." : "Connecting.";
   const serious = live.snapshot ? new Set(all(live).filter((each) => each.grade === "bad").map((each) => each.about)) : new Set();
   const trouble = serious.size ? ` In trouble: ${[...serious].slice(0, 5).join(", ")}${serious.size > 5 ? ` and ${serious.size - 5} more` : ""}.` : "";
   return html`<p class="off-screen" role="status">${state}${trouble}</p>`;

@@ -2,8 +2,8 @@
 
 import { html, useEffect, useState } from "./vendor/preact.js";
 import { live } from "./live.js";
-import { ask, dependencyPath, curl } from "./ask.js";
-import { Breaker, Chart, Chip, Copy, DecisionsChart, DecisionTable, Override, Reason, Tokens } from "./parts.js";
+import { ask, dependencyPath } from "./ask.js";
+import { Breaker, Chart, Chip, Copy, CopyCurl, DecisionsChart, DecisionTable, Override, Reason, Tokens } from "./parts.js";
 import { troubles } from "./trouble.js";
 import { clock, count, duration, percent, rate, reasons, retryReasons, rough, tokens, yaml } from "./words.js";
 import { to } from "./place.js";
@@ -11,7 +11,7 @@ import { to } from "./place.js";
 export function Dependency({ name, may }) {
   const memory = live.dependencies.get(name), [told, problem] = useDependency(name);
   const one = memory ? memory.now : told;
-  if (!one) return html`<h1 tabindex="-1">${name}</h1><p role="status">${problem ? problem.message : "Asking …"}</p>`;
+  if (!one) return html`<h1 tabindex="-1">${name}</h1><p role="status">${problem ? problem.whole : "Asking …"}</p>`;
   const rule = told && told.policy, found = memory ? troubles(memory) : [];
   return html`<header class="page"><p class="crumb"><a href=${to("fleet")}>Fleet</a> / </p><h1 tabindex="-1">${name}</h1>
       ${rule && rule.description ? html`<p>${rule.description}${rule.owner ? html` · <span class="faint">${rule.owner}</span>` : null}</p>` : null}
@@ -27,7 +27,7 @@ export function Dependency({ name, may }) {
       <div>
         <section class="card" aria-labelledby="override"><h2 id="override">Override</h2><${Overriding} name=${name} override=${one.override} may=${may} /></section>
         <section class="card" aria-labelledby="rule"><h2 id="rule">Policy in force ${rule ? html`<${Copy} text=${yaml(rule)} />` : null}</h2>
-          ${rule ? html`<pre class="yaml" tabindex="0" aria-label="policy in force">${yaml(rule)}</pre>` : html`<p role="status">${problem ? problem.message : "Asking …"}</p>`}</section>
+          ${rule ? html`<pre class="yaml" tabindex="0" aria-label="policy in force">${yaml(rule)}</pre>` : html`<p role="status">${problem ? problem.whole : "Asking …"}</p>`}</section>
       </div>
     </div>
     <section class="card" aria-labelledby="latest"><h2 id="latest">Latest decisions <a class="more" href=${to("decisions", "", { dependency: name })}>follow</a></h2>
@@ -123,7 +123,7 @@ function Overriding({ name, override, may }) {
       say({ text: done });
       setReason("");
     } catch (error) {
-      say({ text: [error.message, ...error.errors.map((each) => `${each.field.slice(1)} ${each.detail}`)].join(" "), bad: true });
+      say({ text: error.whole, bad: true });
     }
     setBusy(false);
   };
@@ -141,7 +141,7 @@ function Overriding({ name, override, may }) {
       <div class="line"><label>ends after <select name="term" value=${term} onChange=${(event) => setTerm(event.target.value)}>${terms.map(([ms, words]) => html`<option key=${ms} value=${ms}>${words}</option>`)}</select></label>
       <label class="grow">reason <input name="reason" required maxlength="256" autocomplete="off" placeholder="why, for those who find it later" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label></div>
       <p class="actions"><button type="submit" class=${mode === "pause" ? "danger" : "primary"} disabled=${busy}>${mode === "pause" ? "Pause" : "Allow"} all retries to ${name} for ${rough(+term).replace(/ min$/, " minutes")}</button>
-        <${Copy} text=${curl("PUT", path, order)}>copy as curl<//></p>
+        <${CopyCurl} method="PUT" path=${path} body=${order} /></p>
     </form>` : html`<p class="faint">Setting one needs the role operate.</p>`}
     <p role="status" class=${said && said.bad ? "said bad" : "said"}>${said ? said.text : ""}</p>`;
 }

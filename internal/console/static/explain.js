@@ -1,10 +1,10 @@
 // What would be decided for an attempt, and why. The attempt is in the address,
 // so that the question can be sent to a colleague.
 
-import { html, useEffect, useState } from "./vendor/preact.js";
-import { ask, curl } from "./ask.js";
+import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { ask } from "./ask.js";
 import { live } from "./live.js";
-import { Copy, Decision, Reason, Tokens } from "./parts.js";
+import { Copy, CopyCurl, Decision, Reason, Tokens } from "./parts.js";
 import { duration, grpcCodes, outcomes } from "./words.js";
 import { refine, to } from "./place.js";
 
@@ -31,21 +31,26 @@ export function attemptOf(query) {
   return attempt;
 }
 
-export function Explain({ query }) {
+// visit grows with each address that somebody goes to: Back, or one that was sent.
+export function Explain({ query, visit }) {
   const [answer, setAnswer] = useState(null), [wrong, setWrong] = useState(null), [busy, setBusy] = useState(false);
-  const attempt = attemptOf(query), text = JSON.stringify(attempt);
-  const run = async () => {
-    setBusy(true);
-    try {
-      setAnswer({ ...await ask("POST", "v1/explain", attempt), of: text });
-      setWrong(null);
-    } catch (error) {
-      setAnswer(null);
-      setWrong(error);
-    }
+  const attempt = attemptOf(query), text = JSON.stringify(attempt), asked = useRef(0);
+  const show = (found, error) => {
+    setAnswer(found);
+    setWrong(error);
     setBusy(false);
   };
-  useEffect(() => { if (attempt.dependency && attempt.method && (query.status || query.outcome || query.grpc_status)) run(); }, []); // an address that was sent shows its answer
+  const run = async () => {
+    const mine = ++asked.current; // only the newest question's answer is shown
+    setBusy(true);
+    const shown = await ask("POST", "v1/explain", attempt).then((found) => [{ ...found, of: text }, null], (error) => [null, error]);
+    if (mine === asked.current) show(...shown);
+  };
+  useEffect(() => { // an address shows its own answer, or none
+    asked.current++;
+    show(null, null);
+    if (attempt.dependency && attempt.method && (query.status || query.outcome || query.grpc_status)) run();
+  }, [visit]);
   const errors = Object.fromEntries((wrong ? wrong.errors : []).map((each) => [each.field.split("/")[1], each.detail]));
   return html`<header class="page"><h1 tabindex="-1">Explain an attempt</h1><p class="faint">Nothing is spent and nothing changes.</p></header>
     <div class="columns wide-right">
@@ -66,8 +71,17 @@ function Form({ query, errors, busy, run, attempt }) {
     "aria-describedby": [hint && `h-${name}`, errors[name] && `e-${name}`].filter(Boolean).join(" ") || undefined, autocomplete: "off" });
   const input = (name, label, more, hint) => Field({ name, label, hint, children: html`<input ...${common(name, hint)} ...${more} onInput=${set(name)} />` });
   const choice = (name, label, options) => Field({ name, label, children: html`<select ...${common(name)} onChange=${set(name)}>${options.map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}</select>` });
+  // A gRPC call is a POST; whoever goes back to HTTP gets the method that was there.
+  const before = useRef("GET");
+  const methodFor = (kind) => {
+    if (kind === "grpc_status") {
+      before.current = query.method || "";
+      return { method: "POST" };
+    }
+    return ending === "grpc_status" && query.method === "POST" ? { method: before.current } : {};
+  };
   const end = (kind) => refine({ status: kind === "status" ? "503" : "", outcome: kind === "outcome" ? "timeout" : "", grpc_status: kind === "grpc_status" ? "UNAVAILABLE" : "",
-    ...(kind === "grpc_status" && { method: "POST" }) });
+    ...methodFor(kind) });
   return html`<form class="explain" onSubmit=${(event) => { event.preventDefault(); run(); }}>
     ${input("dependency", "dependency", { list: "dependencies-known", required: true })}
     <datalist id="dependencies-known">${[...live.dependencies.keys()].map((name) => html`<option key=${name} value=${name} />`)}</datalist>
@@ -96,7 +110,7 @@ function Form({ query, errors, busy, run, attempt }) {
       </div>
       ${Field({ name: "headers", label: "headers of the answer", hint: "one a line, as name: value", children: html`<textarea ...${common("headers", true)} rows="3" onInput=${set("headers")}></textarea>` })}
     </details>
-    <p class="actions"><button type="submit" class="primary" disabled=${busy}>Explain</button> <${Copy} text=${curl("POST", "v1/explain", attempt)}>copy as curl<//></p>
+    <p class="actions"><button type="submit" class="primary" disabled=${busy}>Explain</button> <${CopyCurl} method="POST" path="v1/explain" body=${attempt} /></p>
   </form>`;
 }
 

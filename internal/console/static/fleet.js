@@ -36,7 +36,7 @@ function GiveUps() {
   if (rows.length === 0) return html`<p class="empty">None yet.</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Latest give-ups"><table class="decisions"><caption class="off-screen">Latest give-ups, alike ones together</caption>
     <thead><tr><th scope="col">latest</th><th scope="col" class="num">of the last ${count(live.decisions.length)}</th><th scope="col">dependency</th><th scope="col">after</th><th scope="col">callers</th><th scope="col">why</th></tr></thead>
-    <tbody>${rows.map(({ key, newest, n, callers }) => html`<tr key=${key}><td class="time">${clock(newest.at)}</td><td class="num">${count(n)}</td><td><a href=${to("dependency", newest.dependency)}>${newest.dependency}</a></td>
+    <tbody>${rows.map(({ key, newest, n, callers }) => html`<tr key=${key}><td class="time">${clock(newest.at)}</td><td class="num">${count(n)}</td><td class="name"><a href=${to("dependency", newest.dependency)}>${newest.dependency}</a></td>
       <td class="nowrap"><code>${newest.method} ${newest.failure}</code></td><td class="nowrap">${[...callers].slice(0, 3).join(", ")}${callers.size > 3 ? ` and ${callers.size - 3} more` : ""}</td>
       <td class="why"><${Why} decision=${newest} /></td></tr>`)}</tbody></table></div>`;
 }
@@ -90,6 +90,11 @@ const columns = {
   "give up": { first: 1, of: (row) => row.rates.giveUps },
 };
 
+// Head is a heading that sorts. It stands outside of the table's function: made
+// anew at each drawing, it would lose the keyboard's focus.
+const Head = ({ id, by, sign, up, numeric, children }) => html`<th scope="col" class=${numeric ? "num" : ""} aria-sort=${by === id ? (sign > 0 ? "descending" : "ascending") : undefined}>
+  <button type="button" onClick=${() => refine({ sort: id === "attention" ? "" : id, up: by === id && up !== "1" ? "1" : "" })}>${children}<span aria-hidden="true">${by === id ? (sign > 0 ? " ▾" : " ▴") : ""}</span></button></th>`;
+
 function Dependencies({ query }) {
   const [whole, setWhole] = useState(false);
   const wanted = (query.q || "").toLowerCase();
@@ -103,16 +108,15 @@ function Dependencies({ query }) {
     return (x < y ? sign : x > y ? -sign : 0) || (a.name < b.name ? -1 : 1);
   });
   const shown = whole ? rows : rows.slice(0, shownAtOnce);
-  const Head = ({ id, numeric, children }) => html`<th scope="col" class=${numeric ? "num" : ""} aria-sort=${by === id ? (sign > 0 ? "descending" : "ascending") : undefined}>
-    <button type="button" onClick=${() => refine({ sort: id === "attention" ? "" : id, up: by === id && query.up !== "1" ? "1" : "" })}>${children}<span aria-hidden="true">${by === id ? (sign > 0 ? " ▾" : " ▴") : ""}</span></button></th>`;
+  const sorted = { by, sign, up: query.up };
   return html`<section class="card" aria-labelledby="dependencies">
     <h2 id="dependencies">Dependencies <label class="filter"><span class="off-screen">Show the dependencies whose name holds</span>
       <input type="search" placeholder="filter by name" value=${query.q || ""} onInput=${(event) => refine({ q: event.target.value })} /></label>
       <button type="button" class=${`quiet ${by === "attention" ? "on" : ""}`} aria-pressed=${by === "attention"} onClick=${() => refine({ sort: "", up: "" })}>worst first</button></h2>
     <div class="scroll" tabindex="0" role="region" aria-label="Dependencies"><table class="dependencies">
       <caption class="off-screen">Dependencies, their budgets and what is decided on them</caption>
-      <thead><tr><${Head} id="name">dependency<//><${Head} id="budget">budget, tokens<//><${Head} id="breaker">breaker<//><${Head} id="cool-down">cool-down<//>
-        <${Head} id="retry" numeric>retry/s<//><${Head} id="give up" numeric>give up/s<//><th scope="col">reasons, last minute</th><th scope="col">last two minutes</th></tr></thead>
+      <thead><tr><${Head} ...${sorted} id="name">dependency<//><${Head} ...${sorted} id="budget">budget, tokens<//><${Head} ...${sorted} id="breaker">breaker<//><${Head} ...${sorted} id="cool-down">cool-down<//>
+        <${Head} ...${sorted} id="retry" numeric>retry/s<//><${Head} ...${sorted} id="give up" numeric>give up/s<//><th scope="col">reasons, last minute</th><th scope="col">last two minutes</th></tr></thead>
       <tbody>${shown.map((row) => html`<${Row} key=${row.name} row=${row} />`)}</tbody>
     </table></div>
     ${rows.length === 0 ? html`<p class="empty">${wanted ? "No dependency has that in its name." : "No dependency yet: the policy file names none, and nobody has asked about one."}</p>` : null}

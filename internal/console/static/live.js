@@ -2,12 +2,14 @@
 // snapshots of each second and the decisions that the view wants.
 //
 // The browser reconnects by itself where the network fails; where the server
-// refuses it gives up, and this file tries again. Before it does it asks for the
-// status: that says what one may do, in words why one may not, and it is what a
-// browser asks for a password for, once. Who is not let in is asked before the
-// next try. The page always says which of these it is, and how old what it shows is.
+// refuses it gives up without a word why, and this file asks for the words and
+// tries again. Before each try it asks for the status: that says what one may do,
+// in words why one may not, and it is what a browser asks for a password for,
+// once. Who is not let in, or asks for what cannot be, is asked before the next
+// try. The page always says which of these it is, and how old what it shows is.
 
-import { ask } from "./ask.js";
+import { address, ask, knock } from "./ask.js";
+import { possible } from "./words.js";
 
 const seconds = 120; // of history
 const keepRows = 500; // decisions
@@ -20,7 +22,7 @@ export const live = {
   state: "connecting",
   since: Date.now(),
   tries: 0,
-  refused: "", // why the server gives no stream, where it says so
+  refused: null, // why the server gives no stream, where it says so: a Refused
   roles: [],
   heard: 0, // when the last snapshot came, by this browser's clock
   snapshot: null,
@@ -48,10 +50,11 @@ function changed() {
   });
 }
 
-// follow says which decisions the view wants.
+// follow says which decisions the view wants. What can be no filter is left out,
+// and the view says so: the server would refuse the whole stream for it.
 export function follow(filter) {
   const query = new URLSearchParams({ snapshots: "true", limit: "100" });
-  for (const name of ["dependency", "decision"]) if (filter[name]) query.set(name, filter[name]);
+  for (const name of ["dependency", "decision"]) if (filter[name] && possible[name].test(filter[name])) query.set(name, filter[name]);
   if (query.toString() === wanted) return;
   wanted = query.toString();
   live.decisions = [];
@@ -72,24 +75,46 @@ async function admitted(mine) {
     live.roles = status.roles || [];
     return mine === opened;
   } catch (error) {
-    if (mine !== opened) return false;
-    live.refused = error.status ? error.message : "";
-    lost();
-    if (error.status === 401 || error.status === 403) become("refused");
-    else again();
+    if (mine === opened) {
+      lost();
+      refuse(error);
+    }
     return false;
   }
 }
 
+// refuse is for an answer that is no stream. What the same request would not
+// change is not sent again by itself.
+function refuse(error) {
+  live.refused = error.status ? error : null;
+  if ([401, 403, 422].includes(error.status)) become("refused");
+  else again();
+}
+
+// learn asks why the server refused the stream.
+async function learn() {
+  close();
+  const mine = ++opened;
+  if (!await admitted(mine)) return;
+  try {
+    await knock(streamPath());
+    if (mine === opened) again();
+  } catch (error) {
+    if (mine === opened) refuse(error);
+  }
+}
+
+const streamPath = () => `v1/decisions/stream?${wanted}`;
+
 function stream() {
-  const mine = source = new EventSource(new URL(`v1/decisions/stream?${wanted}`, document.baseURI));
+  const mine = source = new EventSource(address(streamPath()));
   const on = (name, handle) => mine.addEventListener(name, (event) => { if (mine === source) handle(event); });
   on("snapshot", (event) => take(JSON.parse(event.data)));
   on("decision", (event) => addDecision(event.lastEventId, JSON.parse(event.data)));
   on("skipped", (event) => { live.skipped += JSON.parse(event.data); changed(); });
   on("error", () => {
     lost();
-    if (mine.readyState === EventSource.CLOSED) again();
+    if (mine.readyState === EventSource.CLOSED) learn();
   });
 }
 
@@ -143,7 +168,7 @@ function take(snapshot) {
   live.snapshot = snapshot;
   live.heard = Date.now();
   live.tries = 0;
-  live.refused = "";
+  live.refused = null;
   become("live");
 }
 

@@ -1,6 +1,7 @@
 // The small parts that several views draw.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { curl, keyed } from "./ask.js";
 import { clock, count, duration, rate, reasons, retryReasons, protective, spaced, tokens, zone } from "./words.js";
 import { to } from "./place.js";
 
@@ -75,6 +76,13 @@ export const Copy = ({ text, children }) => {
   return html`<button type="button" class="quiet" onClick=${copy}>${children || "copy"}</button><span role="status" class="said">${said}</span>`;
 };
 
+// CopyCurl copies a call, as the server would answer it.
+export const CopyCurl = ({ method, path, body }) => {
+  const [withKey, setWithKey] = useState(false);
+  useEffect(() => { keyed().then(setWithKey); }, []);
+  return html`<${Copy} text=${curl(method, path, body, withKey)}>copy as curl<//>`;
+};
+
 function selectAndCopy(text) {
   const area = document.createElement("textarea");
   area.value = text;
@@ -85,6 +93,14 @@ function selectAndCopy(text) {
   area.remove();
   return ok;
 }
+
+// Typed is a text box whose value is taken at Enter, or when it is left. What is
+// typed until then is its own: the page is drawn anew each second.
+export const Typed = ({ value, take, ...more }) => {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
+  return html`<input ...${more} value=${draft} autocomplete="off" onInput=${(event) => setDraft(event.target.value)} onChange=${(event) => take(event.target.value.trim())} />`;
+};
 
 // Why is the reason and the sentence, without what the row says already.
 export const Why = ({ decision }) => {
@@ -99,7 +115,7 @@ export const DecisionTable = ({ decisions, caption, brief, now }) => html`<div c
     <th scope="col">decision</th><th scope="col" class="num">delay</th><th scope="col">why</th><th scope="col"><span class="off-screen">explain</span></th></tr></thead>
   <tbody>${decisions.map((d) => html`<tr key=${d.key}>
     <td class="time" title=${d.at}>${clock(d.at, true)}</td>
-    ${brief === "dependency" ? null : html`<td><a href=${to("dependency", d.dependency)}>${d.dependency}</a></td>`}
+    ${brief === "dependency" ? null : html`<td class="name"><a href=${to("dependency", d.dependency)}>${d.dependency}</a></td>`}
     <td class="nowrap">${d.caller || html`<span class="faint">unnamed</span>`}</td>
     <td class="nowrap"><code>${d.method} ${d.failure}</code> <span class="faint">#${d.attempt}</span></td>
     <td class="nowrap"><${Decision} decision=${d.decision} />${d.degraded ? html` <${Chip} kind="warn" title="A local rule answered.">degraded<//>` : null}</td>

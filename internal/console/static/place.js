@@ -18,9 +18,11 @@ export function to(view, name, query) {
   return `#/${view}${name ? `/${encodeURIComponent(name)}` : ""}${text ? `?${text}` : ""}`;
 }
 
-// refine changes what the view is filtered by; it makes no step back.
+// refine changes what the view is filtered by; it makes no step back. The page's
+// own changes are told as "refined", so that they differ from an address that
+// somebody has gone to.
 export function refine(changes) {
   const { view, name, query } = place();
   history.replaceState(null, "", to(view, name, { ...query, ...changes }));
-  dispatchEvent(new HashChangeEvent("hashchange"));
+  dispatchEvent(new Event("refined"));
 }

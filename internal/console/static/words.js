@@ -35,6 +35,9 @@ export const grpcCodes = ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDE
   "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS",
   "OUT_OF_RANGE", "UNIMPLEMENTED", "DATA_LOSS", "OK"];
 
+// possible says what can be the filter of the server's stream; the rest is refused.
+export const possible = { dependency: /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/, decision: /^(retry|give_up)$/ };
+
 // spaced is a word of the contract for people: budget_exhausted, budget exhausted.
 export const spaced = (word) => word.replaceAll("_", " ");
 

@@ -1,17 +1,36 @@
 // Package otel shows every failed attempt and what was decided in OpenTelemetry:
 // as an event of the call's span, and as a counter by dependency, decision and reason.
+//
+// With [NewHTTPClient] decider's own spans, and what it asked Redis, are in the
+// call's trace as well:
+//
+//	client, err := decider.NewClient(url, decider.WithHTTPClient(otel.NewHTTPClient()))
+//	…
+//	transport, err := otel.NewTransport(client, tracer, meter)
 package otel
 
 import (
 	"context"
 	"net/http"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	decider "github.com/retrydecider/decider/clients/go"
 )
+
+// NewHTTPClient is for decider.WithHTTPClient. The client's own sends no
+// traceparent, since it knows of the standard library alone; this one makes a span
+// of each question, and decider goes on from that.
+func NewHTTPClient(opts ...otelhttp.Option) *http.Client {
+	opts = append([]otelhttp.Option{otelhttp.WithPropagators(propagation.TraceContext{})}, opts...)
+	return &http.Client{Transport: otelhttp.NewTransport(&http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, // in an outage many ask at once
+	}, opts...)}
+}
 
 // NewObserver makes an observer for decider.WithObserver.
 func NewObserver(meter metric.Meter) (decider.Observer, error) {

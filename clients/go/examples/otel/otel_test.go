@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"testing"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	decider "github.com/retrydecider/decider/clients/go"
 	"github.com/retrydecider/decider/clients/go/examples/internal/standin"
 	"github.com/retrydecider/decider/clients/go/examples/otel"
 )
@@ -17,11 +19,12 @@ import (
 func TestEveryRetryIsSeen(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
-	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(spans)).Tracer("test")
+	provider := trace.NewTracerProvider(trace.WithSpanProcessor(spans))
+	tracer := provider.Tracer("test")
 	reader := metric.NewManualReader()
 	meter := metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")
 
-	d := standin.Start(t, 3)
+	d := standin.Start(t, 3, decider.WithHTTPClient(otel.NewHTTPClient(otelhttp.WithTracerProvider(provider))))
 	url, _ := standin.Dependency(t, 503, 502, 500)
 	transport, err := otel.NewTransport(d.Client, tracer, meter)
 	if err != nil {
@@ -33,11 +36,18 @@ func TestEveryRetryIsSeen(t *testing.T) {
 	}
 	response.Body.Close()
 
-	ended := spans.Ended()
-	if len(ended) != 1 || len(ended[0].Events()) != 3 {
+	ended := spans.Ended() // the three questions, and the call
+	if len(ended) != 4 || len(ended[3].Events()) != 3 {
 		t.Fatalf("spans %+v", ended)
 	}
-	last := attribute.NewSet(ended[0].Events()[2].Attributes...)
+	call := ended[3].SpanContext()
+	for i, question := range d.Questions() {
+		span := ended[i].SpanContext()
+		if ended[i].Parent().SpanID() != call.SpanID() || question.Traceparent != "00-"+call.TraceID().String()+"-"+span.SpanID().String()+"-01" {
+			t.Errorf("question %d came with %q", i+1, question.Traceparent)
+		}
+	}
+	last := attribute.NewSet(ended[3].Events()[2].Attributes...)
 	for key, want := range map[attribute.Key]attribute.Value{
 		"http.response.status_code": attribute.IntValue(500),
 		"http.request.resend_count": attribute.IntValue(2),

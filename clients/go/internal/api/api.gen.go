@@ -807,6 +807,9 @@ type TooLarge = Problem
 // TooManyRequests A problem document (RFC 9457).
 type TooManyRequests = Problem
 
+// TooSlow A problem document (RFC 9457).
+type TooSlow = Problem
+
 // Unidentified A problem document (RFC 9457).
 type Unidentified = Problem
 

@@ -25,6 +25,8 @@ type Question struct {
 	Idempotent bool              `json:"idempotent"`
 	RetryAfter string            `json:"retry_after"`
 	Headers    map[string]string `json:"headers"`
+	// Traceparent is what came with it.
+	Traceparent string `json:"-"`
 }
 
 // Decider grants retries of so many attempts, each after 20 ms.
@@ -39,7 +41,7 @@ type Decider struct {
 const Delay = 20 * time.Millisecond
 
 // Start starts a decider that allows so many attempts, and a client of it.
-func Start(tb testing.TB, attempts int) *Decider {
+func Start(tb testing.TB, attempts int, opts ...decider.Option) *Decider {
 	tb.Helper()
 	d := &Decider{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +54,7 @@ func Start(tb testing.TB, attempts int) *Decider {
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 			tb.Error(err)
 		}
+		q.Traceparent = r.Header.Get("Traceparent")
 		d.mu.Lock()
 		d.questions = append(d.questions, q)
 		d.mu.Unlock()
@@ -61,7 +64,7 @@ func Start(tb testing.TB, attempts int) *Decider {
 		}
 		fmt.Fprintf(w, `{"decision":"retry","reason":"backoff","delay_ms":%d,"next_attempt":%d}`, Delay.Milliseconds(), q.Attempt+1)
 	}))
-	client, err := decider.NewClient(server.URL, decider.WithTimeout(5*time.Second), decider.WithReportInterval(0))
+	client, err := decider.NewClient(server.URL, append(opts, decider.WithTimeout(5*time.Second), decider.WithReportInterval(0))...)
 	if err != nil {
 		tb.Fatal(err)
 	}
