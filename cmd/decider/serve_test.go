@@ -94,6 +94,23 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// A variable that is set to nothing says nothing, as where an environment's file
+// has a line for each.
+func TestEmptyVariables(t *testing.T) {
+	t.Parallel()
+	p := serveWith(t, programtest.Environment("DECIDER_LISTEN=127.0.0.1:0", "DECIDER_POLICIES=", "DECIDER_AUTH_FILE=", "DECIDER_TLS_CERT=", "DECIDER_TLS_KEY=",
+		"DECIDER_TLS_CLIENT_CA=", "DECIDER_REDIS_URL=", "DECIDER_STORE=", "DECIDER_DECISION_LOG=", "DECIDER_ADMIN_LISTEN="))
+	if d := mustDecide(t, p.URL, got503("payments")); d.Decision != "retry" {
+		t.Errorf("%+v", d)
+	}
+	if log := p.Log.String(); !strings.Contains(log, "policies=built-in") || !strings.Contains(log, "store=memory") {
+		t.Errorf("in force:\n%s", log)
+	}
+	if r := decides(t, "explain", "--policies=", `{"dependency":"payments","method":"GET","status":503}`); r.code != 0 {
+		t.Errorf("explain: %+v", r)
+	}
+}
+
 // A decider that is told to stop is not ready first, while it goes on answering.
 func TestStopAnswersForAWhile(t *testing.T) {
 	t.Parallel()
