@@ -97,7 +97,7 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 		Console: console.Page, Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
-		Door:   more.guard.door, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
+		Door:   more.guard.door, LoopbackOnly: more.guard.loopbackOnly, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
 	})
 	if err != nil {
 		return nil, err

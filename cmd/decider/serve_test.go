@@ -291,6 +291,29 @@ func TestAllowAnonymous(t *testing.T) {
 	}
 }
 
+// A name of another site that is pointed at this machine is none of its own, unless
+// somebody has said that others are let in.
+func TestForeignNameOfLoopback(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]int{"--replicas=1": http.StatusForbidden, "--allow-anonymous": http.StatusOK} {
+		p := serve(t, flag)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.URL+"/v1/dependencies/payments/override", strings.NewReader(`{"mode":"pause","expires_in_ms":1000,"reason":"it is down"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example"
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Origin": {"http://evil.example"}}
+		response, err := web.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s", flag, response.Status)
+		}
+	}
+}
+
 // decider starts without its Redis, answers by a local rule and says so, and
 // goes over to Redis when that comes, without a restart.
 func TestRedisComesLater(t *testing.T) {

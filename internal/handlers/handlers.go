@@ -129,6 +129,9 @@ type Config struct {
 	Status   func() Status
 	// Door knows who asks. nil: nobody has to say who they are.
 	Door *identity.Door
+	// LoopbackOnly: nobody has to, because only this machine reaches the listener. So
+	// pages that came to it by another name than a loopback one are refused.
+	LoopbackOnly bool
 	// MaxConcurrent is how many requests are answered at once, streams and open calls
 	// aside. 0: [DefaultMaxConcurrent].
 	MaxConcurrent int64
