@@ -94,10 +94,10 @@ func newApp(policies *policy.Live, store storeConfig, chance chance, log *slog.L
 		Decider: &decide.Decider{Policies: policies, Fleet: more.tracing.fleet(a.fleet), Now: time.Now, Random: chance.float, NewID: chance.id, Trials: a.trials},
 		Trials:  a.trials, Decided: a.decided, Reported: a.reported,
 		Policies: policies, Fleet: a.fleet, Version: version, PolicySchema: policy.Schema(), Log: log, Records: more.records, Metrics: a.metrics,
-		Console: console.Handler(), Stopping: a.draining,
+		Console: console.Page, Stopping: a.draining,
 		Ready:  func() bool { return !a.stopping.Load() },
 		Status: a.status,
-		Door:   more.guard.door, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
+		Door:   more.guard.door, LoopbackOnly: more.guard.loopbackOnly, MaxConcurrent: more.maxConcurrent, AccessLog: more.accessLog, HideMetrics: more.hideMetrics,
 	})
 	if err != nil {
 		return nil, err

@@ -11,8 +11,9 @@ import (
 	"github.com/retrydecider/decider/internal/decisionlog"
 )
 
-// openDecisions begins the decision log; every SIGHUP opens its file anew.
-func (a *app) openDecisions(ctx context.Context, path string, log *slog.Logger) (err error) {
+// openDecisions begins the decision log; every SIGHUP opens its file anew, also
+// one that comes while decisions are still made on the way to the end.
+func (a *app) openDecisions(path string, log *slog.Logger) (err error) {
 	if path == "" {
 		return nil
 	}
@@ -20,15 +21,10 @@ func (a *app) openDecisions(ctx context.Context, path string, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	again := hangups(ctx)
+	again := hangups(context.Background())
 	go func() {
-		for {
-			select {
-			case <-again:
-				a.decisions.Reopen()
-			case <-ctx.Done():
-				return
-			}
+		for range again {
+			a.decisions.Reopen()
 		}
 	}()
 	return nil

@@ -64,13 +64,15 @@ func isLoopback(host string) bool {
 type guard struct {
 	door  *identity.Door
 	certs *identity.Certificates
+	// loopbackOnly: nobody has to say who they are, and only this machine is let in.
+	loopbackOnly bool
 
 	keyFile, certFiles *watch.Watch // begun before the files were read
 }
 
 // open reads the files. A refused auth file is printed with every mistake.
 func (f *identityFlags) open(w io.Writer) (*guard, error) {
-	g := &guard{}
+	g := &guard{loopbackOnly: !f.identifies() && !f.AllowAnonymous} // see checkAddress
 	if f.identifies() {
 		g.door = &identity.Door{}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -57,6 +58,7 @@ func main() {
 func run(ctx context.Context, args []string, io streams) int {
 	exit := -1
 	parser, err := kong.New(&commands{}, kong.Name("decider"), kong.DefaultEnvars("DECIDER"), kong.UsageOnError(),
+		kong.NamedMapper("path", kong.MapperFunc(decodePath)),
 		kong.Description("Retry or give up, and after how long? One answer for the whole fleet."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Writers(io.out, io.err), kong.Exit(func(code int) { exit = code }),
@@ -79,6 +81,20 @@ func run(ctx context.Context, args []string, io streams) int {
 	}
 	line.BindTo(ctx, (*context.Context)(nil))
 	return exitCode(line.Run(io), io)
+}
+
+// decodePath reads the name of a file. An empty one, as of a variable that is set to
+// nothing, is none; kong's own would take it for the working directory.
+func decodePath(ctx *kong.DecodeContext, target reflect.Value) error {
+	var path string
+	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
+		return err
+	}
+	if path != "" {
+		path = kong.ExpandPath(path)
+	}
+	target.SetString(path)
+	return nil
 }
 
 // misuse is an error in how a command was called.

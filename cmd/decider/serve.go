@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -47,6 +48,9 @@ const (
 	idleTimeout   = 2 * time.Minute
 	headerBytes   = 16 << 10
 	drainTimeout  = 10 * time.Second
+	// lastWords is what of drainTimeout is kept for what is still to be told and to
+	// be logged, however slow those are who read their answers.
+	lastWords = 2 * time.Second
 )
 
 // Run serves until the context ends, then drains.
@@ -84,7 +88,7 @@ func (c *serveCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if err := a.openDecisions(ctx, c.DecisionLog, log); err != nil {
+	if err := a.openDecisions(c.DecisionLog, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	collectSeldom(os.Getenv)
@@ -163,6 +167,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 		MaxHeaderBytes: headerBytes, ErrorLog: a.api.ServerLog(),
 	}
 	server.RegisterOnShutdown(func() { close(a.draining) })
+	connections := countConnections(server)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	notify("READY=1", log)
@@ -175,19 +180,50 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 	notify("STOPPING=1", log)
 	log.Info("decider stops", "answers_for", c.ShutdownDelay, "then_drains_for_at_most", drainTimeout)
 	time.Sleep(c.ShutdownDelay)
-	drain, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	end, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	err := server.Shutdown(drain)
-	a.close(drain)
+	err := drain(end, lastWords, server, connections, log)
+	a.close(end)
 	return err
 }
 
-// hangups asks for a reload at every SIGHUP.
+// drain answers whom the server has, and cuts off who is not done when no more than
+// kept is left until the end: one slow reader is no failure of the stop.
+func drain(end context.Context, kept time.Duration, server *http.Server, connections *atomic.Int64, log *slog.Logger) error {
+	deadline, _ := end.Deadline()
+	patient, cancel := context.WithDeadline(end, deadline.Add(-kept))
+	defer cancel()
+	err := server.Shutdown(patient)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	log.Warn("connections were cut off, for their answers were not read or their requests not sent in time", "connections", connections.Load())
+	_ = server.Close() // its error is that of a connection that is gone
+	return nil
+}
+
+// countConnections keeps count of a server's open connections.
+func countConnections(server *http.Server) *atomic.Int64 {
+	count := new(atomic.Int64)
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			count.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			count.Add(-1)
+		case http.StateActive, http.StateIdle:
+		}
+	}
+	return count
+}
+
+// hangups asks for a reload at every SIGHUP until the context ends. The signal is
+// caught for longer, to the end of the process: a rotation of logs that falls into
+// a restart must not end it before it has drained.
 func hangups(ctx context.Context) <-chan struct{} {
 	signals, again := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
 	go func() {
-		defer signal.Stop(signals)
 		for {
 			select {
 			case <-ctx.Done():

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +91,23 @@ func TestVariables(t *testing.T) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("DECIDER_LOG_FORMAT=json: %s", line)
 		}
+	}
+}
+
+// A variable that is set to nothing says nothing, as where an environment's file
+// has a line for each.
+func TestEmptyVariables(t *testing.T) {
+	t.Parallel()
+	p := serveWith(t, programtest.Environment("DECIDER_LISTEN=127.0.0.1:0", "DECIDER_POLICIES=", "DECIDER_AUTH_FILE=", "DECIDER_TLS_CERT=", "DECIDER_TLS_KEY=",
+		"DECIDER_TLS_CLIENT_CA=", "DECIDER_REDIS_URL=", "DECIDER_STORE=", "DECIDER_DECISION_LOG=", "DECIDER_ADMIN_LISTEN="))
+	if d := mustDecide(t, p.URL, got503("payments")); d.Decision != "retry" {
+		t.Errorf("%+v", d)
+	}
+	if log := p.Log.String(); !strings.Contains(log, "policies=built-in") || !strings.Contains(log, "store=memory") {
+		t.Errorf("in force:\n%s", log)
+	}
+	if r := decides(t, "explain", "--policies=", `{"dependency":"payments","method":"GET","status":503}`); r.code != 0 {
+		t.Errorf("explain: %+v", r)
 	}
 }
 
@@ -177,6 +196,41 @@ func (h *half) finish(t *testing.T) {
 	}
 }
 
+// A SIGHUP on the way to the end, as a rotation of logs sends it, is no end: the
+// decision log is opened anew, and requests are answered.
+func TestHangupWhileStopping(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "decisions.ndjson")
+	plain, logs := serve(t, "--shutdown-delay=1h"), serve(t, "--shutdown-delay=1h", "--decision-log="+log)
+	for _, p := range []*process{plain, logs} {
+		p.Terminate()
+		eventually(t, "not ready after SIGTERM", func() bool {
+			return call(http.MethodGet, p.URL+"/readyz", nil, http.StatusServiceUnavailable, &struct{}{}) == nil
+		})
+	}
+	if err := os.Rename(log, log+".1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*process{plain, logs} {
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatalf("%v:\n%s", err, p.Log)
+		}
+	}
+	eventually(t, "the decision log is opened anew", func() bool {
+		_, err := os.Stat(log)
+		return err == nil
+	})
+	for _, p := range []*process{plain, logs} {
+		mustDecide(t, p.URL, got503("payments"))
+	}
+	eventually(t, "a line in the new file", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && strings.Contains(string(text), `"payments"`)
+	})
+	plain.Kill(t)
+	logs.Kill(t)
+}
+
 func TestInterruptStopsToo(t *testing.T) {
 	t.Parallel()
 	p := serve(t)
@@ -234,6 +288,29 @@ func TestAllowAnonymous(t *testing.T) {
 	}
 	if r := decides(t, "healthcheck", "--listen=0.0.0.0:"+port); r.code != 0 {
 		t.Errorf("healthcheck: %+v", r)
+	}
+}
+
+// A name of another site that is pointed at this machine is none of its own, unless
+// somebody has said that others are let in.
+func TestForeignNameOfLoopback(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]int{"--replicas=1": http.StatusForbidden, "--allow-anonymous": http.StatusOK} {
+		p := serve(t, flag)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.URL+"/v1/dependencies/payments/override", strings.NewReader(`{"mode":"pause","expires_in_ms":1000,"reason":"it is down"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "evil.example"
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Origin": {"http://evil.example"}}
+		response, err := web.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s", flag, response.Status)
+		}
 	}
 }
 

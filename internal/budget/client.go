@@ -2,8 +2,10 @@ package budget
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +39,9 @@ func NewClient(address string, timeout time.Duration) (redis.UniversalClient, er
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
 	}
+	if cutShort(parsed) {
+		return nil, fmt.Errorf("redis URL: %w", errNoURL)
+	}
 	query := parsed.Query()
 	switch {
 	case query.Get("master_name") != "":
@@ -52,12 +57,31 @@ func NewClient(address string, timeout time.Duration) (redis.UniversalClient, er
 	return newSingleClient(address, timeout)
 }
 
-// withoutURL is the cause of a URL's error without the URL, which may hold a password.
+// errNoURL stands for whatever package url says of an address: that quotes what it
+// stumbles over, which may be a piece of a password.
+var errNoURL = errors.New("it cannot be read; in a user or password write % as %25, / as %2F, : as %3A, ? as %3F, # as %23 and @ as %40")
+
+// withoutURL is a URL's error without anything of a password.
 func withoutURL(err error) error {
-	if wrapped, ok := err.(interface{ Unwrap() error }); ok && wrapped.Unwrap() != nil {
-		return wrapped.Unwrap()
+	var unreadable *url.Error
+	if errors.As(err, &unreadable) {
+		return errNoURL
 	}
 	return err
+}
+
+// cutShort says whether a password ended the host too soon: what follows it with
+// its @ is read as a path, an option or a fragment, and would be quoted as a wrong one.
+func cutShort(u *url.URL) bool {
+	if u.Host == "" || u.User != nil {
+		return false
+	}
+	for option := range u.Query() {
+		if strings.Contains(option, "@") {
+			return true
+		}
+	}
+	return strings.Contains(u.Path+u.Fragment, "@")
 }
 
 // idleFor is how long an unused connection is kept.

@@ -2,7 +2,9 @@ package budget
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -45,5 +47,43 @@ func TestClientDoesNotIntroduceItself(t *testing.T) {
 		if name != "hello" && name != "ping" {
 			t.Errorf("the server was sent %s", name)
 		}
+	}
+}
+
+// What is wrong with a URL is told without a piece of the password in it.
+func TestAWrongURLKeepsItsPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"redis://user:q:qqq/q@h:1", "redis://user:q%qq@h:1", "redis://user:qq%zzqq@h:1", "redis://user:12/qqq/q@h:1/0", "redis://user:12/qqq@h:1",
+		"redis://user:12?qqq@h:1", "redis://user:12#qqq@h:1", "redis://user:qq qq@h:qq", "redis://[qqq:q@h", "user:qq@h:1\n", ":qqq@h", "redis://:qqq/@h:1",
+		"redis://user:12/qqq@h:1?master_name=m", "redis://user:12/qqq@h:1?cluster=true", "redis://user:q/qqq@h:1?cluster=true", "redis://\x7fqqq@h",
+	} {
+		client, err := NewClient(address, time.Second)
+		if err == nil {
+			_ = client.Close()
+			t.Errorf("%q is taken", address)
+			continue
+		}
+		if said := err.Error(); strings.Contains(said, "q") {
+			t.Errorf("%q: %s", address, said)
+		}
+	}
+	for address, want := range map[string]string{
+		"http://user:pass@h:1":                  "redis: invalid URL scheme: http",
+		"redis://user:pass@h:1/many":            `redis: invalid database number: "many"`,
+		"redis://user:pass@h:1?colour=red":      "redis: unexpected option: colour",
+		"redis://user:pass@h:1?cluster=perhaps": "cluster is true or is not there",
+	} {
+		if _, err := NewClient(address, time.Second); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "pass") {
+			t.Errorf("%q: %v, want %q", address, err, want)
+		}
+	}
+	for _, address := range []string{"redis://user:p%40%2F@h:1", "redis://h:1?master_name=m&username=u&password=p@ss", "unix://user:pass@/run/a@b"} {
+		client, err := NewClient(address, time.Second)
+		if err != nil {
+			t.Errorf("%q: %v", address, err)
+			continue
+		}
+		_ = client.Close()
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,19 +38,14 @@ type page struct {
 	content        []byte
 }
 
-// Handler serves the page at / and what it loads below /console/. Anything else
-// is a 404.
-func Handler() http.Handler {
-	pages := load()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, ok := pages[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		one.serve(w, r)
-	})
+// Page is the page, at /, or one of the files that it loads, below /console/; ok is
+// false at any other path.
+func Page(path string) (h http.Handler, ok bool) {
+	one, ok := pages()[path]
+	return &one, ok
 }
+
+var pages = sync.OnceValue(load)
 
 // load reads the embedded files by the paths that they are served at.
 func load() map[string]page {
@@ -91,9 +87,9 @@ func mediaType(name string) string {
 	return "text/plain; charset=utf-8"
 }
 
-// serve sends the file. It changes with the program alone, so a browser may
+// ServeHTTP sends the file. It changes with the program alone, so a browser may
 // keep it and asks whether it is still the same.
-func (p *page) serve(w http.ResponseWriter, r *http.Request) {
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", p.mediaType)
 	h.Set("Content-Security-Policy", policy)

@@ -18,7 +18,12 @@ func get(t *testing.T, method, path string, header http.Header) *httptest.Respon
 		r.Header[name] = values
 	}
 	w := httptest.NewRecorder()
-	Handler().ServeHTTP(w, r)
+	page, ok := Page(r.URL.Path)
+	if !ok {
+		w.WriteHeader(http.StatusNotFound)
+		return w
+	}
+	page.ServeHTTP(w, r)
 	return w
 }
 

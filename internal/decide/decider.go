@@ -114,7 +114,7 @@ func (out *Plan) question(p *Policy, bucket string, a *Attempt) Question {
 func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Trace) {
 	d := &out.Decision
 	planned := *d
-	d.Budget, d.Breaker, d.Degraded = answer.Budget, answer.Breaker, answer.Degraded
+	d.Budget, d.Breaker, d.Degraded, d.Replayed = answer.Budget, answer.Breaker, answer.Degraded, answer.Replayed
 	if answer.ReportOutcomes {
 		d.Hints |= ReportOutcomes
 	}

@@ -183,6 +183,9 @@ type Decision struct {
 	Breaker BreakerState
 	// Degraded: the fleet's state was out of reach and a local rule answered.
 	Degraded bool
+	// Replayed: the retry was granted before, under this DecisionID, and is neither
+	// another one nor paid for again.
+	Replayed bool
 	// Hints for the caller.
 	Hints Hints
 	// ShadowReason is, on a retry under a rule in shadow, what an enforced rule

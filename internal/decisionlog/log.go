@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// queueSize is how many entries may wait; a few megabytes.
+	// queueSize is how many entries may wait. That is some 8 MB, and 30 where each has
+	// every header, as long as one is kept.
 	queueSize = 8192
 	// flushEvery is how long a line may stay in memory.
 	flushEvery = time.Second

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/retrydecider/decider/internal/decide"
+	"github.com/retrydecider/decider/internal/handlers"
 )
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 123_456_789, time.UTC)
@@ -111,6 +113,37 @@ func TestAStalledFileDropsAndNeverWaits(t *testing.T) {
 	if c.Dropped == 0 || c.Written+c.Dropped != many || file.written == 0 {
 		t.Errorf("%+v, %d bytes", c, file.written)
 	}
+}
+
+// A file that nobody reads from costs memory for the queue alone, whatever the
+// attempts say.
+func TestTheQueueIsBoundedInBytes(t *testing.T) {
+	var headers []string
+	for _, header := range append(decide.HonourableHeaders(), decide.DateHeader) {
+		headers = append(headers, `"`+header.String()+`":"`+strings.Repeat("9", 6000)+`"`)
+	}
+	body := []byte(`{"dependency":"p","method":"GET","status":503,"headers":{` + strings.Join(headers, ",") + `}}`)
+	const entries = 1000
+	l := &Log{config: func() string { return "" }, queue: make(chan *entry, entries)}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for range entries {
+		a, err := handlers.ReadAttempt(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Decided(noon, &a, &decide.Decision{Dependency: a.Dependency})
+	}
+	each := (heap() - before) / entries
+	if len(l.queue) != entries || each*queueSize > 48<<20 {
+		t.Errorf("%d entries wait, %d bytes each: the whole queue is %d", len(l.queue), each, each*queueSize)
+	}
+	t.Logf("%d bytes an entry", each)
 }
 
 // broken is a file that fails until it is well.

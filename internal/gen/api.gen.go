@@ -205,7 +205,7 @@ type Attempt struct {
 	// Example: 1
 	InboundAttempt *int64 `json:"inbound_attempt,omitempty"`
 
-	// Method The HTTP method, registered ones in any case. An unknown method is not safe to repeat.
+	// Method The HTTP method, at most 64 characters, registered ones in any case. An unknown method is not safe to repeat.
 	//
 	// Example: GET
 	Method string `json:"method"`

@@ -2,7 +2,10 @@ package handlers
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -61,6 +64,7 @@ var (
 	errUnidentified = errors.New("who asks is not known")
 	errOverloaded   = errors.New("this replica answers as many requests at once as it takes")
 	errCrossSite    = errors.New("a page of another site sent the request")
+	errForeignHost  = fmt.Errorf("%w: its Host is no loopback name or address; behind a proxy that passes on its own name, start decider with --allow-anonymous", errCrossSite)
 )
 
 // unidentifiedError is a request of nobody, and why it is nobody's.
@@ -92,6 +96,9 @@ func (s *server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := sameSite.Check(c.Request()); err != nil {
 			return errCrossSite
 		}
+		if s.LoopbackOnly && toForeignHost(c.Request()) {
+			return errForeignHost
+		}
 		if c.Path() != streamPath {
 			defer s.under.Add(-1)
 			if s.under.Add(1) > s.MaxConcurrent {
@@ -108,6 +115,22 @@ func (s *server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 // sameSite keeps pages of other sites from using what a browser sends by itself:
 // the password of Basic, a client certificate, and the way to a loopback address.
 var sameSite = http.NewCrossOriginProtection()
+
+// toForeignHost says whether a page sent the request to a name that is not this
+// machine's own. Whoever owns a name can point it at a loopback address, and then
+// the browser takes decider for the site of their page (DNS rebinding). What no
+// browser sends has no Origin.
+func toForeignHost(r *http.Request) bool {
+	if len(r.Header["Origin"]) == 0 {
+		return false
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil { // no port
+		host = strings.Trim(r.Host, "[]")
+	}
+	ip := net.ParseIP(host)
+	return !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback())
+}
 
 func (s *server) admitIdentity(c echo.Context, role identity.Role, next echo.HandlerFunc) error {
 	who, err := s.Door.Identify(c.Request())
@@ -163,7 +186,7 @@ func refusalProblem(err error) *problem {
 		p.Errors = []gen.FieldError{{Field: "/dependency", Detail: "is not one that this identity may touch"}}
 		return p
 	case errors.Is(err, errCrossSite):
-		return forbidden(sentence(errCrossSite))
+		return forbidden(sentence(err))
 	case errors.Is(err, identity.ErrRate), errors.Is(err, identity.ErrConcurrent):
 		return &problem{Type: problemURN + "too-many-requests", Title: "Too many requests", Status: http.StatusTooManyRequests, Detail: sentence(err)}
 	case errors.Is(err, errOverloaded):

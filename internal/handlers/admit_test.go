@@ -315,6 +315,45 @@ func TestCrossSite(t *testing.T) {
 	}
 }
 
+// A page that came to a loopback listener by a name of its own is of another site,
+// though its Origin is that of the Host.
+func TestHostsThatAreNotThisMachine(t *testing.T) {
+	t.Parallel()
+	config := testConfig(new(fakeFleet))
+	open := newCaller(t, newHandler(t, config))
+	config.LoopbackOnly = true
+	config.Metrics = nil
+	c := newCaller(t, newHandler(t, config))
+	put := func(c *caller, host, origin string) *reply {
+		r := c.request(http.MethodPut, "/v1/dependencies/payments/override", strings.NewReader(`{"mode":"pause","expires_in_ms":1000,"reason":"it is down"}`))
+		r.Host = host
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		return c.do(r)
+	}
+	for _, host := range []string{"localhost", "localhost:8080", "LocalHost:1", "127.0.0.1", "127.0.0.1:8080", "127.1.2.3:1", "[::1]", "[::1]:8080"} {
+		if got := put(c, host, "http://"+host); got.status != 200 {
+			t.Errorf("%s: %d %s", host, got.status, got.body)
+		}
+	}
+	for _, host := range []string{"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example:1", "192.0.2.1", "[2001:db8::1]:1", "0.0.0.0:8080"} {
+		got := put(c, host, "http://"+host)
+		if got.status != 403 || got.member(t, "type") != problemURN+"forbidden" || !strings.Contains(string(got.body), "no loopback name or address") {
+			t.Errorf("%s: %d %s", host, got.status, got.body)
+		}
+		if got := put(c, host, ""); got.status != 200 {
+			t.Errorf("%s, sent by no page: %d", host, got.status)
+		}
+		if got := put(open, host, "http://"+host); got.status != 200 {
+			t.Errorf("%s, where others are let in: %d", host, got.status)
+		}
+	}
+	if text := string(c.get("/metrics").body); !strings.Contains(text, `decider_requests_refused_total{why="cross_site"} 7`) {
+		t.Error("the refusals are not counted as cross_site")
+	}
+}
+
 // The limits of an identity are its own, and this replica's hold for everybody.
 func TestLimitsOfRequests(t *testing.T) {
 	t.Parallel()

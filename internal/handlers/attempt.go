@@ -8,10 +8,18 @@ import (
 
 // Bounds of an attempt's members, as the contract has them.
 const (
+	maxMethod       = 64
 	maxRetryAfter   = 4096
 	maxResponseDate = 64
 	maxHeaders      = 32
 )
+
+// keptHeader is how many bytes of a header's value are kept. A longer value is
+// malformed however it goes on, and decisions are kept for a while.
+const keptHeader = 257
+
+// cutMark ends a value that was cut. No header that is read can end so.
+const cutMark = "…"
 
 // draft is an attempt that is being read, with what must be known of it until
 // its last member.
@@ -162,8 +170,8 @@ func (r *reader) method(suffix string, into *string) error {
 	if text == nil || err != nil {
 		return err
 	}
-	if !validToken(text) {
-		r.fail(suffix, "must be an HTTP method")
+	if !validToken(text) || len(text) > maxMethod {
+		r.fail(suffix, "must be an HTTP method of at most 64 characters")
 		return nil
 	}
 	for _, method := range commonMethods {
@@ -208,9 +216,21 @@ func (r *reader) ownHeader(suffix string, d *draft, header decide.Header, longes
 	case utf8.RuneCount(text) > longest:
 		r.fail(suffix, detail)
 	default:
-		d.attempt.Headers.Set(header, string(text))
+		d.attempt.Headers.Set(header, headerValue(text))
 	}
 	return err
+}
+
+// headerValue is what is kept of a header's value.
+func headerValue(text []byte) string {
+	if len(text) <= keptHeader {
+		return string(text)
+	}
+	end := keptHeader - len(cutMark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return string(text[:end]) + cutMark
 }
 
 // headers reads the raw headers of the response, and keeps those that some
@@ -247,7 +267,7 @@ func (r *reader) header(d *draft, name []byte, count int) error {
 	}
 	header, known := decide.ParseHeader(string(name))
 	if known && !d.overrides(header) {
-		d.attempt.Headers.Set(header, string(text))
+		d.attempt.Headers.Set(header, headerValue(text))
 	}
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -91,7 +93,7 @@ var (
 		s := rapid.OneOf(
 			rapid.SampledFrom([]string{"", "payments", "a/b:c.d_e-f", "-p", ".p", "p ", "p}", "GET", "get", "M-SEARCH", "GE T", "GET\n", "timeout", "TIMEOUT", "canceled",
 				"UNAVAILABLE", "unavailable", "OK", "2", "Sun, 06 Nov 1994 08:49:37 GMT", "\u0000", "é", "payé", "😀", "id_1-A", "K", "ſ",
-				strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat("i", 64), strings.Repeat("i", 65), strings.Repeat("é", 64), strings.Repeat("😀", 65),
+				strings.Repeat("n", 128), strings.Repeat("n", 129), strings.Repeat("i", 64), strings.Repeat("i", 65), strings.Repeat("M", 64), strings.Repeat("M", 65), strings.Repeat("é", 64), strings.Repeat("😀", 65),
 				strings.Repeat("9", 4096), strings.Repeat("9", 4097), strings.Repeat("é", 4096), strings.Repeat("é", 4097)}),
 			rapid.StringMatching(`[A-Za-z0-9._:/!~*'()#$%& -]{0,140}`),
 			rapid.String(),
@@ -271,6 +273,90 @@ func TestReaderKeepsWhatWasSent(t *testing.T) {
 		a, err := readAttempt([]byte(`{"dependency":"p","method":"GET","` + name + `":"` + each + `"}`))
 		if err != nil || a.Failure.String() != each {
 			t.Errorf("%s: %v, %v", each, a.Failure, err)
+		}
+	}
+}
+
+// textOf is how many bytes of text a value holds, whatever it is made of.
+func textOf(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += textOf(v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			n += textOf(v.Index(i))
+		}
+	}
+	return n
+}
+
+// A decision is kept in the ring and in the queue of the decision log, so that
+// whatever a client writes into it is bounded.
+func TestWhatIsKeptOfAnAttemptIsBounded(t *testing.T) {
+	t.Parallel()
+	var headers []string
+	for _, header := range append(decide.HonourableHeaders(), decide.DateHeader) {
+		headers = append(headers, quoted(header.String())+":"+quoted(strings.Repeat("é", 50_000)))
+	}
+	body := func(method string) string {
+		return `{"dependency":"` + strings.Repeat("d", 128) + `","caller":"` + strings.Repeat("c", 128) + `","decision_id":"` + strings.Repeat("i", 64) +
+			`","method":"` + method + `","outcome":"timeout","headers":{` + strings.Join(headers, ",") + `}}`
+	}
+	config := testConfig(new(fakeFleet))
+	var kept ring
+	texts := make(chan int, 1)
+	config.Decided = func(at time.Time, a *decide.Attempt, d *decide.Decision) {
+		kept.add(at, a, d)
+		texts <- textOf(reflect.ValueOf(*a))
+	}
+	c := newCaller(t, newHandler(t, config))
+	got := c.post("/v1/decide/batch", `{"attempts":[`+body(strings.Repeat("M", maxMethod))+`]}`)
+	if got.status != http.StatusOK || len(texts) != 1 {
+		t.Fatalf("%d %.300s", got.status, got.body)
+	}
+	if n, most := <-texts, 2*128+64+maxMethod+len(headers)*keptHeader; n > most {
+		t.Errorf("an attempt keeps %d bytes of text, want at most %d", n, most)
+	}
+	if n := textOf(reflect.ValueOf(kept.slots[1])); n == 0 || n > 1024 {
+		t.Errorf("a decision that was made keeps %d bytes of text", n)
+	}
+	for _, long := range []int{maxMethod + 1, 100_000} {
+		answer := string(c.post("/v1/decide/batch", `{"attempts":[`+body(strings.Repeat("M", long))+`]}`).body)
+		if !strings.Contains(answer, `"status":422`) || !strings.Contains(answer, `"field":"/attempts/0/method"`) || len(answer) > 1024 {
+			t.Errorf("a method of %d letters: %.300s", long, answer)
+		}
+	}
+}
+
+// A value that is cut must not say what the whole one does not.
+func TestALongHeaderStaysMalformed(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{
+		strings.Repeat("9", 257), strings.Repeat("9", 300), strings.Repeat("😀", 300), "true" + strings.Repeat(" ", 300) + "x", "5" + strings.Repeat(" ", 300) + "x",
+		"Sun, 06 Nov 1994 08:49:37 GMT" + strings.Repeat(" ", 300) + "x",
+	} {
+		kept := headerValue([]byte(value))
+		if !utf8.ValidString(kept) || len(kept) > keptHeader {
+			t.Errorf("%q is kept as %q", value, kept)
+		}
+		if _, ok := decide.ParseRetryAfter(kept, epoch); ok {
+			t.Errorf("%q is read as a wait", kept)
+		}
+		for _, header := range append(decide.HonourableHeaders(), decide.DateHeader) {
+			a := &decide.Attempt{Dependency: "payments", Method: "GET", Failure: 503}
+			a.Headers.Set(header, value)
+			cut := *a
+			cut.Headers.Set(header, kept)
+			p := testPolicy("payments")
+			p.RetryAfter.Headers = []decide.Header{header}
+			half := func() float64 { return 0.5 }
+			if want, got := decide.NewPlan(p, a, epoch, half), decide.NewPlan(p, &cut, epoch, half); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %q becomes\n%+v, whole it is\n%+v", header, value, got, want)
+			}
 		}
 	}
 }

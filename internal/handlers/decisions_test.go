@@ -247,10 +247,12 @@ func TestStatusSaysWhatOneMayDo(t *testing.T) {
 func TestConsoleIsMounted(t *testing.T) {
 	t.Parallel()
 	config := testConfig(new(fakeFleet))
-	config.Console = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte("console " + r.URL.Path))
-	})
+	config.Console = func(path string) (http.Handler, bool) {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("console " + path))
+		}), path != "/console/nope"
+	}
 	c := newCaller(t, newHandler(t, config))
 	for _, path := range []string{"/", "/console/app.js"} {
 		if got := c.get(path); got.status != 200 || string(got.body) != "console "+path {
@@ -259,6 +261,9 @@ func TestConsoleIsMounted(t *testing.T) {
 	}
 	if got := c.post("/", "{}"); got.status != 405 {
 		t.Errorf("POST: %d", got.status)
+	}
+	if got := c.get("/console/nope"); got.status != 404 || got.header.Get("Content-Type") != problemType || got.member(t, "type") != problemURN+"not-found" {
+		t.Errorf("/console/nope: %d %s", got.status, got.body)
 	}
 }
 

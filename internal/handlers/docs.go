@@ -109,7 +109,11 @@ func (s *server) GetConsole(c echo.Context) error {
 	if s.Console == nil {
 		return echo.ErrNotFound
 	}
-	s.Console.ServeHTTP(c.Response(), c.Request())
+	page, ok := s.Console(c.Request().URL.Path)
+	if !ok {
+		return echo.ErrNotFound
+	}
+	page.ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 

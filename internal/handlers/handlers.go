@@ -131,6 +131,9 @@ type Config struct {
 	Status   func() Status
 	// Door knows who asks. nil: nobody has to say who they are.
 	Door *identity.Door
+	// LoopbackOnly: nobody has to, because only this machine reaches the listener. So
+	// pages that came to it by another name than a loopback one are refused.
+	LoopbackOnly bool
 	// MaxConcurrent is how many requests are answered at once, streams and open calls
 	// aside. 0: [DefaultMaxConcurrent].
 	MaxConcurrent int64
@@ -144,8 +147,9 @@ type Config struct {
 	// Stopping is closed when the process is about to end; what would never end by
 	// itself ends then. nil: it never is.
 	Stopping <-chan struct{}
-	// Console is the page for operators, and below /console/ what it loads. nil: 404.
-	Console http.Handler
+	// Console finds the page for operators, and below /console/ what it loads; ok is
+	// false where there is nothing. nil: there is no console.
+	Console func(path string) (h http.Handler, ok bool)
 	// Trials tells what candidates and rules in shadow would have done. nil: nothing.
 	Trials *trial.Book
 	// Decided hears of every decision, on the path of the request: it must not wait

@@ -59,7 +59,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		asked: dependencyCounter("decider_retries_asked_total",
 			"Retries that clients would have made by themselves: attempts brought to decide, but those that had not failed, were canceled or failed for good (not_retryable)."),
 		granted: dependencyCounter("decider_retries_granted_total",
-			"Retries that were granted. First attempts and these are the load that a dependency gets; first attempts and the retries asked for what it would get without decider."),
+			"Retries that were granted; one that is asked for again by its decision_id counts once. First attempts and these are the load that a dependency gets; first attempts and the retries asked for what it would get without decider."),
 		deposits: dependencyCounter("decider_budget_deposits_total",
 			"Calls reported as outcomes that deposited the policy's ratio of a token. Under deposit_on: request failed first attempts that are brought to decide deposit too; they are in decider_first_attempts_total."),
 		spent: dependencyCounter("decider_budget_spent_tokens_total", "Tokens that granted retries took from budgets."),
@@ -97,6 +97,12 @@ type counters struct {
 func (m *metrics) decided(a *decide.Attempt, d *decide.Decision) {
 	c := m.counters(labelOf(d.Dependency, d.Policy))
 	c.reasons[d.Reason].Inc()
+	if d.Degraded {
+		c.degraded.Inc()
+	}
+	if d.Replayed { // the attempt was counted, and the retry paid for, when it was granted
+		return
+	}
 	if a.Number <= 1 {
 		c.firsts.Inc()
 	}
@@ -113,9 +119,6 @@ func (m *metrics) decided(a *decide.Attempt, d *decide.Decision) {
 	}
 	if d.ServerDelayUse == decide.DelayMalformed {
 		c.malformed.Inc()
-	}
-	if d.Degraded {
-		c.degraded.Inc()
 	}
 }
 

@@ -59,6 +59,37 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 	}
 }
 
+// A decision_id that is asked again is answered again and spends nothing: the
+// counters of attempts and of what they cost go by what happened once.
+func TestAReplayIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	c := newCaller(t, newHandler(t, testConfig(&fakeFleet{ask: func(*decide.Question) decide.Answer {
+		asked++
+		return decide.Answer{Budget: decide.Budget{Asked: true, Tokens: 9_000_000, Capacity: 10_000_000, Cost: 1_000_000}, Own: 200, Delay: 200,
+			Replayed: asked > 1, Degraded: asked > 1}
+	}})))
+	const again = `{"dependency":"payments","method":"GET","status":503,"retry_after":"soon","decision_id":"id-1"}`
+	for range 3 {
+		c.post("/v1/decide", again)
+	}
+	c.post("/v1/decide/batch", `{"attempts":[`+again+`,`+again+`]}`)
+	text := string(c.get("/metrics").body)
+	for _, line := range []string{
+		`decider_decisions_total{decision="retry",dependency="payments",reason="backoff"} 5`,
+		`decider_degraded_decisions_total{dependency="payments"} 4`,
+		`decider_first_attempts_total{dependency="payments"} 1`,
+		`decider_retries_asked_total{dependency="payments"} 1`,
+		`decider_retries_granted_total{dependency="payments"} 1`,
+		`decider_budget_spent_tokens_total{dependency="payments"} 1`,
+		`decider_retry_after_malformed_total{dependency="payments"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}
+
 func TestTallyIsBounded(t *testing.T) {
 	t.Parallel()
 	tally := newTally()

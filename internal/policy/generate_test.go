@@ -185,7 +185,7 @@ func annotate(p *jsonschema.Schema, field reflect.StructField) {
 	case *rules:
 		p.PropertyNames = &jsonschema.Schema{Pattern: nameText.String(), Not: &jsonschema.Schema{Enum: anyOf(Presets())}}
 		if wordName(field) == "dependencies" {
-			p.PropertyNames = &jsonschema.Schema{Pattern: patternText.String(), Not: &jsonschema.Schema{Pattern: `\*\*`}}
+			p.PropertyNames = &jsonschema.Schema{Pattern: patternText.String(), Not: &jsonschema.Schema{Pattern: `\*\*|^` + DefaultName + `$`}}
 		}
 	case switchable:
 		ref := *p

@@ -45,13 +45,16 @@ func isPatternText(name string) bool {
 	return isPattern(name) && patternText.MatchString(name) && !strings.Contains(name, "**")
 }
 
-// checkName notes a rule's name that no dependency can have.
+// checkName notes a rule's name that no dependency can have, and the one that an
+// answer gives as the policy's where no rule matches.
 func (c *compiler) checkName(r *rule) {
 	switch {
 	case strings.Contains(r.name, "**"):
 		c.wrongAt(r.key, "pattern %q has two stars in a row, one says the same", shorten(r.name))
 	case !isPatternText(r.name) && !nameText.MatchString(r.name):
 		c.wrongAt(r.key, "no dependency can be named %q; a name is 1 to 128 of A-Z a-z 0-9 . _ : / - and starts with a letter or digit, and in a pattern * stands for any text", shorten(r.name))
+	case r.name == DefaultName:
+		c.wrongAt(r.key, "%q is the name of what holds where no rule matches; say that below defaults, or give the rule another name", r.name)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestTheSchemaRefusesWhatIsRefused(t *testing.T) {
 			t.Errorf("%s passes the schema", body)
 		}
 	}
-	for _, top := range []string{"presets: {standard: {}}", "dependencies: {\"a b\": {}}", "dependencies: {\"a**\": {}}", "unknown: 1", "unknown_dependencies: no", "max_unknown: 0"} {
+	for _, top := range []string{"presets: {standard: {}}", "dependencies: {\"a b\": {}}", "dependencies: {\"a**\": {}}", "dependencies: {default: {}}", "unknown: 1", "unknown_dependencies: no", "max_unknown: 0"} {
 		if err := validate(t, s, []byte("version: 1\n"+top)); err == nil {
 			t.Errorf("%s passes the schema", top)
 		}

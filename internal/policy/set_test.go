@@ -54,12 +54,12 @@ dependencies:
 
 func TestRulesAreInTheOrderOfTheFile(t *testing.T) {
 	t.Parallel()
-	set := mustParse(t, `{"version": 1, "dependencies": {"z": {}, "a*": {}, "default": {"max_attempts": 2}, "m": {}}}`)
+	set := mustParse(t, `{"version": 1, "dependencies": {"z": {}, "a*": {}, "default-a": {"max_attempts": 2}, "m": {}}}`)
 	var names []string
 	for _, p := range set.Rules() {
 		names = append(names, p.Name)
 	}
-	if diff := cmp.Diff([]string{"z", "a*", "default", "m", DefaultName}, names); diff != "" {
+	if diff := cmp.Diff([]string{"z", "a*", "default-a", "m", DefaultName}, names); diff != "" {
 		t.Error(diff)
 	}
 }

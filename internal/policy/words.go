@@ -24,7 +24,7 @@ type fileWords struct {
 	MaxUnknown          *count `json:"max_unknown,omitempty" unit:"dependencies" min:"1" max:"1000000" default:"1000" example:"1000" doc:"How many dependencies that no rule matches get a bucket of their own; the rest share one."`
 	Defaults            *rule  `json:"defaults,omitempty" default:"{preset: standard}" example:"{preset: standard}" doc:"What holds for rules that name no preset, and for dependencies that no rule matches."`
 	Presets             *rules `json:"presets,omitempty" example:"{patient: {preset: standard, max_attempts: 6}}" doc:"Your own presets beside the built-in ones, by name. A preset may name another one that it is written over."`
-	Dependencies        *rules `json:"dependencies,omitempty" doc:"The rules, by the exact name of a dependency or by a pattern in which * stands for any text. The exact name wins, then the pattern with the longest literal beginning."`
+	Dependencies        *rules `json:"dependencies,omitempty" doc:"The rules, by the exact name of a dependency or by a pattern in which * stands for any text. The exact name wins, then the pattern with the longest literal beginning. None can be named default: that is what answers call the policy of a dependency that no rule matches."`
 }
 
 // ruleWords are the words of a rule, a preset and the defaults.
