@@ -159,6 +159,9 @@ func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits 
 		}
 	}
 	server := d.ServerDelay.Value
+	if answer.Replayed && q.Fit.Present { // what was added to the floor gives way to a deadline that has shrunk
+		delay = max(d.own, server, min(delay, q.Fit.Value))
+	}
 	fits = out.label(delay, server, 0)
 	if answer.CoolDown <= server {
 		return fits

@@ -255,6 +255,21 @@ func TestReplayedWaitThatNoLongerFits(t *testing.T) {
 	}
 }
 
+// What was added to a server's wait gives way to a deadline that has shrunk since;
+// the wait itself does not.
+func TestReplayedSpreadGivesWay(t *testing.T) {
+	t.Parallel()
+	d := decider(standard(constant(200)), answers(decide.Answer{Replayed: true, Own: 200, Delay: 2052, ReplayedServerDelay: 2000}))
+	for left, want := range map[int64]int64{2100: 2052, 2053: 2052, 2040: 2039, 2001: 2000} {
+		if got := mustDecide(t, d, got503(retryAfter("2"), remaining(left))); got.Reason != decide.ReasonRetryAfter || got.Delay != want {
+			t.Errorf("with %d ms left: %s after %d ms, want %d", left, got.Reason, got.Delay, want)
+		}
+	}
+	if got := mustDecide(t, d, got503(retryAfter("2"), remaining(2000))); got.Reason != decide.ReasonDeadline {
+		t.Errorf("with 2000 ms left: %s after %d ms", got.Reason, got.Delay)
+	}
+}
+
 // A cool-down that is just the server's own wait changes nothing, id or not.
 func TestCoolDownOfTheOwnServerDelay(t *testing.T) {
 	t.Parallel()
