@@ -22,7 +22,7 @@ func (f *Fleet) AskAll(ctx context.Context, list []decide.Question, answers []de
 	ctx, cancel := f.Bounded(ctx)
 	defer cancel()
 	calls := byBucket(list)
-	sidebyside.Do(len(calls), func(i int) {
+	sidebyside.Do(sidebyside.All, len(calls), func(i int) {
 		same := calls[i]
 		ops := make([]op, len(same.questions))
 		for n := range ops {

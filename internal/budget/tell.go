@@ -100,7 +100,7 @@ func (t *teller) runAll(pending map[tellKey]*failures) {
 		}
 		grouped[at] = append(grouped[at], op{tell: f})
 	}
-	sidebyside.Do(len(targets), func(i int) {
+	sidebyside.Do(sidebyside.All, len(targets), func(i int) {
 		for ops := range slices.Chunk(grouped[targets[i]], maxMerged) {
 			t.run(targets[i].bucket, targets[i].policy, ops)
 		}

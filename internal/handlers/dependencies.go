@@ -41,7 +41,7 @@ func (s *server) ListDependencies(c echo.Context, params gen.ListDependenciesPar
 	found := make([]*gen.Dependency, len(names))
 	ctx, cancel := s.Fleet.Bounded(untilAnswered(c))
 	defer cancel()
-	sidebyside.Do(len(names), func(i int) {
+	sidebyside.Do(sidebyside.All, len(names), func(i int) {
 		if one, err := s.dependency(ctx, names[i], caller); err == nil {
 			found[i] = &one // else it was asked about, and the file refuses it by now
 		}

@@ -34,7 +34,7 @@ func (s *server) ReportOutcomes(c echo.Context) error {
 	defer cancel()
 	asks := who(c)
 	states := make([]gen.DependencyState, len(in.outcomes))
-	sidebyside.Do(len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
+	sidebyside.Do(sidebyside.All, len(states), func(i int) { states[i] = s.report(ctx, asks, in, i) })
 	return writeModel(c, gen.OutcomeAnswer{Dependencies: states})
 }
 

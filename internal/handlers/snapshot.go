@@ -34,7 +34,7 @@ func (s *server) takeSnapshot() *snapshot {
 	status := s.Status()
 	names := s.tally.with(exactNames(s.Policies.Rules()))
 	found := make([]*gen.DependencySnapshot, len(names))
-	sidebyside.Do(len(names), func(i int) {
+	sidebyside.Do(sidebyside.Few, len(names), func(i int) {
 		p, bucket, err := s.Policies.Peek(names[i])
 		if err != nil {
 			return // it was asked about, and the policy file refuses it by now

@@ -98,7 +98,7 @@ func (s *server) exactStates() []namedState {
 	for name := range names {
 		list = append(list, namedState{name: name})
 	}
-	sidebyside.Do(len(list), func(i int) {
+	sidebyside.Do(sidebyside.Few, len(list), func(i int) {
 		if p, bucket, err := s.Policies.Peek(list[i].name); err == nil {
 			list[i].state = s.Fleet.State(context.Background(), bucket, p, "")
 		}

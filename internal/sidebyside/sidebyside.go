@@ -8,9 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// most is how many things one list does at once: all of a batch of a thousand, which
-// a store over the network then merges into a few calls, and a bound for longer lists.
-const most = 1024
+// How much is done at once.
+const (
+	// Few is enough that a store over the network is kept busy, and few enough that
+	// one list costs little memory and starves nobody.
+	Few = 64
+	// All is every item of the longest batch, for what must be done in one go: a
+	// store then merges them into a few calls.
+	All = 1024
+)
 
 // PanicError is a panic and the stack of the goroutine that it was in.
 type PanicError struct {
@@ -20,10 +26,10 @@ type PanicError struct {
 
 func (p *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// Do calls do for every i below n, several at once, and returns when all are
+// Do calls do for every i below n, at most so many at once, and returns when all are
 // done. A panic in one comes out of Do, as a [*PanicError] where it was in another
 // goroutine: there it would end the process.
-func Do(n int, do func(i int)) {
+func Do(most, n int, do func(i int)) {
 	if n == 1 {
 		do(0)
 		return

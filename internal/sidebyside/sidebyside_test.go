@@ -7,10 +7,10 @@ import (
 
 func TestDo(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{0, 1, 2, most - 1, most, 3*most + 1} {
+	for _, n := range []int{0, 1, 2, Few - 1, Few, 3*Few + 1} {
 		done := make([]atomic.Int64, n)
 		var at, peak atomic.Int64
-		Do(n, func(i int) {
+		Do(Few, n, func(i int) {
 			now := at.Add(1)
 			for before := peak.Load(); now > before && !peak.CompareAndSwap(before, now); before = peak.Load() {
 			}
@@ -22,8 +22,8 @@ func TestDo(t *testing.T) {
 				t.Errorf("%d of %d was done %d times", i, n, times)
 			}
 		}
-		if peak.Load() > most {
-			t.Errorf("%d at once, %d at most", peak.Load(), most)
+		if peak.Load() > Few {
+			t.Errorf("%d at once, %d at most", peak.Load(), Few)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestAPanicComesOut(t *testing.T) {
 					t.Errorf("of %d came %v", n, value)
 				}
 			}()
-			Do(n, func(i int) {
+			Do(Few, n, func(i int) {
 				if done.Add(1); i == 0 {
 					panic("no")
 				}
