@@ -58,6 +58,44 @@ func TestRules(t *testing.T) {
 	runs(t, "promtool", "test", "rules", testsFile)
 }
 
+// ownedPolicies are hard on whoever reads the alerts: two of one owner, two of
+// none, and texts that a template would be.
+const ownedPolicies = `version: 1
+dependencies:
+  cart: {owner: shop}
+  checkout: {owner: shop}
+  mail: {}
+  search: {}
+  "null": {owner: "{{ $labels.job }}", description: "a {{ b"}
+`
+
+// Alerts are told apart by their labels alone, and the labels and annotations say
+// what the policy file does.
+func TestRulesOfOwners(t *testing.T) {
+	t.Parallel()
+	file := write(t, "rules.yaml", runs(t, decider, "gen", "alerts", "--policies", write(t, "policies.yaml", ownedPolicies)))
+	if out, err := tries(t, "promtool", "check", "rules", "--lint=all", "--lint-fatal", file); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	runs(t, "promtool", "test", "rules", write(t, "rules_test.yaml", `
+rule_files: ['`+file+`']
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'decider_outcomes_total{job="decider",dependency="null",outcome="final_failure"}', values: 0+50x400}
+  - {series: 'decider_outcomes_total{job="decider",dependency="null",outcome="first_try_success"}', values: 0+50x400}
+  alert_rule_test:
+  - eval_time: 400m
+    alertname: DeciderCallsFailing
+    exp_alerts:
+    - exp_labels: {severity: critical, job: decider, dependency: "null", owner: '{{ $labels.job }}'}
+      exp_annotations:
+        summary: calls to null fail
+        description: a {{ b. 50% of the calls failed in the end; the objective is that 99% do not.
+        runbook_url: https://github.com/retrydecider/decider/blob/main/docs/runbook.md#decidercallsfailing
+`))
+}
+
 // Every alert has a test in which it fires and one in which it does not.
 func TestEveryAlertIsTested(t *testing.T) {
 	var file struct {

@@ -36,7 +36,10 @@ type Rule struct {
 
 type labels struct {
 	Severity string `yaml:"severity"`
-	Owner    string `yaml:"owner,omitempty"`
+	// Dependency tells the alerts of one name apart, which a checker of rules
+	// wants before any of them has fired.
+	Dependency string `yaml:"dependency,omitempty"`
+	Owner      string `yaml:"owner,omitempty"`
 }
 
 type annotations struct {
@@ -196,6 +199,6 @@ func (c RulesConfig) burn(selector string, d Dependency) Rule {
 	}
 	r := c.alert("DeciderCallsFailing", critical, "2m", "(\n  "+strings.Join(pairs, "\n  or ")+"\n)\nand "+reported+" > 0",
 		"calls to {{ $labels.dependency }} fail", description)
-	r.Labels.Owner = d.Owner
+	r.Labels.Dependency, r.Labels.Owner = d.Name, plain.Replace(d.Owner)
 	return r
 }
