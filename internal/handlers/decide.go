@@ -64,7 +64,7 @@ func (s *server) count(ctx context.Context, a *decide.Attempt, d *decide.Decisio
 	traceDecision(ctx, d)
 	now := s.Now()
 	s.tally.count(d, now)
-	s.metrics.decided(a, d)
+	s.counters.decided(a, d)
 	s.ring.add(now, a, d)
 	if s.Trials != nil {
 		s.Trials.Shadowed(d)

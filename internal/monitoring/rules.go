@@ -138,7 +138,8 @@ func (c RulesConfig) service() []Rule {
 			"1 in 100 decisions takes {{ $value | humanizeDuration }}", "Clients wait 50 to 100 ms for an answer and then decide by themselves."),
 		c.alert("DeciderErrors", critical, "5m", "sum by ("+fleet+", http_route) (decider:http_requests:rate5m"+join(`http_response_status_code=~"5..",http_response_status_code!="503"`)+") > 0",
 			"decider answers {{ $labels.http_route }} with errors of its own", "No request should give a 500: this is a bug, or a broken machine."),
-		c.alert("DeciderOverloaded", warning, "5m", "sum by ("+fleet+") (rate(decider_requests_refused_total{why=\"overloaded\"}[5m])) > 0",
+		// A burst between two scrapes is within the window for less than 5m: no longer wait.
+		c.alert("DeciderOverloaded", warning, "1m", "sum by ("+fleet+") (rate(decider_requests_refused_total{why=\"overloaded\"}[5m])) > 0",
 			"decider turns {{ $value | humanize }} requests a second away", "More are asked at once than --max-concurrent; those that are turned away decide by their local rules."),
 		c.alert("DeciderIdentityFileRefused", warning, "1m", "count by ("+fleet+") (decider_identity_files_refused > 0)",
 			"{{ $value }} decider(s) have refused an auth file or a certificate", "What was in force before stays in force: a key that was taken out of the file still opens the door."),
