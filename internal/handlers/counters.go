@@ -51,9 +51,9 @@ var (
 	firstsDesc = counterDesc("decider_first_attempts_total",
 		"First attempts: those that were reported as outcomes and those whose failure was brought to decide.")
 	askedDesc = counterDesc("decider_retries_asked_total",
-		"Retries that clients would have made by themselves: attempts brought to decide, but those that had not failed, were canceled or failed for good (not_retryable).")
+		"Retries that clients would have made by themselves: attempts brought to decide, but those that no client would have repeated (not_a_failure, canceled, not_retryable, attempts_exhausted, deadline, and breaker_open by the caller's own). An estimate, and mostly a low one: a caller that is refused does not ask again.")
 	grantedDesc = counterDesc("decider_retries_granted_total",
-		"Retries that were granted. First attempts and these are the load that a dependency gets; first attempts and the retries asked for what it would get without decider.")
+		"Retries that were granted. First attempts and these are the load that a dependency gets; first attempts and the retries asked for are an estimate of what it would get without decider.")
 	depositsDesc = counterDesc("decider_budget_deposits_total",
 		"Calls reported as outcomes that deposited the policy's ratio of a token. Under deposit_on: request failed first attempts that are brought to decide deposit too; they are in decider_first_attempts_total.")
 	spentDesc     = counterDesc("decider_budget_spent_tokens_total", "Tokens that granted retries took from budgets.")
@@ -131,9 +131,7 @@ func (d *dependencyCounters) decided(a *decide.Attempt, made *decide.Decision) {
 	if a.Number <= 1 {
 		c.firsts.Add(1)
 	}
-	switch made.Reason {
-	case decide.ReasonNotAFailure, decide.ReasonCanceled, decide.ReasonNotRetryable: // nobody would have repeated it
-	default:
+	if clientWouldRetry(a, made.Reason) {
 		c.asked.Add(1)
 	}
 	if made.Retry() {
@@ -148,6 +146,20 @@ func (d *dependencyCounters) decided(a *decide.Attempt, made *decide.Decision) {
 	if made.Degraded {
 		c.degraded.Add(1)
 	}
+}
+
+// clientWouldRetry says whether a client by itself would have repeated the
+// attempt. It would where another layer retries too, which is what multiplies
+// load, and where the server says no or the method is not safe: some do.
+func clientWouldRetry(a *decide.Attempt, reason decide.Reason) bool {
+	switch reason {
+	case decide.ReasonNotAFailure, decide.ReasonCanceled, decide.ReasonNotRetryable, // there is nothing to gain
+		decide.ReasonAttemptsExhausted, decide.ReasonDeadline: // nothing is left of attempts, or of time
+		return false
+	case decide.ReasonBreakerOpen: // the client's own would have kept the retry away too
+		return a.Failure != decide.CallerBreakerOpen
+	}
+	return true
 }
 
 func (d *dependencyCounters) reported(label string, o *decide.Outcome) {

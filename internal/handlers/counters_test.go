@@ -147,6 +147,56 @@ func TestCountersOfManyAreFew(t *testing.T) {
 	}
 }
 
+// An outage in which every retry is granted is four times the load, and four
+// times is what is told.
+func TestRetriesAskedAreThoseOfClients(t *testing.T) {
+	t.Parallel()
+	c, _ := withNames(t, new(fakeFleet), "payments")
+	for range 100 {
+		for attempt := 1; attempt <= 4; attempt++ {
+			c.post("/v1/decide", fmt.Sprintf(`{"dependency":"payments","method":"GET","status":503,"attempt":%d}`, attempt))
+		}
+	}
+	lines := counted(c, "payments")
+	for name, want := range map[string]string{load[0]: "100", load[1]: "300", load[2]: "300"} {
+		if got := lines[name+`{dependency="payments"}`]; got != want {
+			t.Errorf("%s %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestClientWouldRetry(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, attempt string
+		verdict       decide.Verdict
+		asked         string
+	}{
+		{"granted", `"method":"GET","status":503`, decide.Granted, "1"},
+		{"no tokens", `"method":"GET","status":503`, decide.NoTokens, "1"},
+		{"another layer", `"method":"GET","status":503,"retried_below":true`, decide.Granted, "1"},
+		{"the server asks for an hour", `"method":"GET","status":503,"retry_after":"3600"`, decide.Granted, "1"},
+		{"no failure", `"method":"GET","status":200`, decide.Granted, "0"},
+		{"canceled", `"method":"GET","outcome":"canceled"`, decide.Granted, "0"},
+		{"for good", `"method":"GET","status":404`, decide.Granted, "0"},
+		{"not safe", `"method":"POST","status":503`, decide.Granted, "1"},
+		{"the last attempt", `"method":"GET","status":503,"attempt":4`, decide.Granted, "0"},
+		{"no time", `"method":"GET","status":503,"remaining_ms":10`, decide.Granted, "0"},
+		{"the caller's breaker", `"method":"GET","outcome":"breaker_open"`, decide.Granted, "0"},
+		{"the fleet's breaker", `"method":"GET","status":503`, decide.OpenBreaker, "1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := withNames(t, &fakeFleet{ask: func(*decide.Question) decide.Answer { return decide.Answer{Verdict: test.verdict} }}, "payments")
+			c.post("/v1/decide", `{"dependency":"payments",`+test.attempt+`}`)
+			if got := counted(c, "payments")[`decider_retries_asked_total{dependency="payments"}`]; got != test.asked {
+				t.Errorf("asked %s, want %s", got, test.asked)
+			}
+		})
+	}
+}
+
 // Each label is told of once, whatever is counted while it is.
 func TestCountersWhileTheyAreRead(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func decisions() []panel {
 		stacked(graph(12, "Decisions", "reqps", "", show{total(decided, "decision", chosen), "{{decision}}"})),
 		stacked(graph(12, "Given up, by reason", "reqps", "", show{total(decided, "reason", chosen, `decision="give_up"`), "{{reason}}"})),
 		graph(12, "Load by retries", "short", "All that a dependency gets, as a multiple of the first attempts. The budget bounds it. Too high where clients report no outcomes.", show{with, "{{dependency}}"}),
-		graph(12, "Load if clients retried by themselves", "short", "What decider keeps away is the difference.", show{without, "{{dependency}}"}),
+		graph(12, "Load if clients retried by themselves", "short", "An estimate, and mostly a low one: a caller that is refused does not ask again. What decider keeps away is the difference.", show{without, "{{dependency}}"}),
 		graph(12, "Calls that fail in the end", "percentunit", "Given up, or reported as final failures, of all original calls.", show{failed, "{{dependency}}"}),
 		graph(12, "Budget left", "percentunit", "Of what it holds at most. Empty: retries are refused.",
 			show{budgetLeft, "{{dependency}}"}),
