@@ -22,10 +22,19 @@ type metrics struct {
 	byRoute sync.Map // of a route to its prometheus.Observer
 }
 
-// route is what a request's duration is told apart by.
+// route is what a request's duration is told apart by. The scheme is that of the
+// connection: what a proxy says of the client's, the client can say too.
 type route struct {
 	method, path string
 	status       int
+	tls          bool
+}
+
+func (r route) scheme() string {
+	if r.tls {
+		return "https"
+	}
+	return "http"
 }
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
@@ -35,7 +44,7 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_server_request_duration_seconds",
 			Help:    "Time from a request's header to the end of its answer.",
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}},
-			[]string{"http_request_method", "http_route", "http_response_status_code"}),
+			[]string{"http_request_method", "http_route", "http_response_status_code", "url_scheme"}),
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "decider_build_info",
 		Help: "Always 1; the labels tell the version."}, []string{"version", "goversion"})
@@ -69,14 +78,14 @@ func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func (m *metrics) observer(c echo.Context) prometheus.Observer {
-	r := route{knownMethod(c.Request().Method), c.Path(), c.Response().Status}
+	r := route{knownMethod(c.Request().Method), c.Path(), c.Response().Status, c.Request().TLS != nil}
 	if r.path == "" {
 		r.path = otherLabel
 	}
 	if observer, ok := m.byRoute.Load(r); ok {
 		return observer.(prometheus.Observer)
 	}
-	made := m.durations.WithLabelValues(r.method, r.path, strconv.Itoa(r.status))
+	made := m.durations.WithLabelValues(r.method, r.path, strconv.Itoa(r.status), r.scheme())
 	observer, _ := m.byRoute.LoadOrStore(r, made)
 	return observer.(prometheus.Observer)
 }
