@@ -234,6 +234,42 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
+// A stream lasts as long as somebody looks at it: among the times of requests it
+// is no slow one.
+func TestNoTimeOfAStream(t *testing.T) {
+	t.Parallel()
+	promql := parser.NewParser(parser.Options{})
+	found := 0
+	for _, p := range parse(t, readFile(t, dashboardFile)).Panels {
+		for _, target := range p.Targets {
+			expr, err := promql.ParseExpr(grafana.Replace(target.Expr))
+			if err != nil {
+				t.Fatalf("%s: %v", p.Title, err)
+			}
+			parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+				selector, ok := node.(*parser.VectorSelector)
+				if !ok || selector.Name != "http_server_request_duration_seconds_bucket" {
+					return nil
+				}
+				found++
+				takes := map[string]bool{"/v1/decide": true, "/v1/decisions/stream": true}
+				for _, m := range selector.LabelMatchers {
+					for route := range takes {
+						takes[route] = takes[route] && (m.Name != "http_route" || m.Matches(route))
+					}
+				}
+				if !takes["/v1/decide"] || takes["/v1/decisions/stream"] {
+					t.Errorf("%s: it shows %v", p.Title, takes)
+				}
+				return nil
+			})
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d histograms were found", found)
+	}
+}
+
 func checkSelector(t *testing.T, where string, selector *parser.VectorSelector, series map[string]map[string]bool) {
 	t.Helper()
 	known, ok := series[selector.Name]

@@ -134,14 +134,15 @@ func policies() []panel {
 }
 
 func service() []panel {
+	// Not every route: a stream is open for as long as somebody looks at it.
 	quantile := func(q string) string {
-		return fmt.Sprintf("histogram_quantile(%s, sum by (le, http_route) (rate(%s_bucket{%s,http_route=~\"/v1/.*\"}[%s])))", q, requested, chosenFleet, rate)
+		return fmt.Sprintf("histogram_quantile(%s, sum by (le, http_route) (rate(%s_bucket{%s,http_route=~\"/v1/decide(|/batch)\"}[%s])))", q, requested, chosenFleet, rate)
 	}
 	return []panel{
 		graph(8, "Requests by status", "reqps", "", show{total(requested+"_count", "http_response_status_code", chosenFleet), "{{http_response_status_code}}"}),
-		graph(8, "Time to answer, p99", "s", "", show{quantile("0.99"), "{{http_route}}"}),
+		graph(8, "Time to answer, p99", "s", "Of decide and its batches.", show{quantile("0.99"), "{{http_route}}"}),
 		graph(8, "Requests refused", "reqps", "Not let in, or over a limit.", show{total("decider_requests_refused_total", "why", chosenFleet), "{{why}}"}),
-		graph(8, "Time to answer, median", "s", "", show{quantile("0.5"), "{{http_route}}"}),
+		graph(8, "Time to answer, median", "s", "Of decide and its batches.", show{quantile("0.5"), "{{http_route}}"}),
 		graph(8, "CPU", "short", "Cores in use.", show{"rate(process_cpu_seconds_total{" + chosenFleet + "}[" + rate + "])", "{{instance}}"}),
 		graph(8, "Memory", "bytes", "", show{"process_resident_memory_bytes{" + chosenFleet + "}", "{{instance}}"}),
 		graph(8, "Goroutines and open files", "short", "", show{"go_goroutines{" + chosenFleet + "}", "{{instance}} goroutines"}, show{"process_open_fds{" + chosenFleet + "}", "{{instance}} files"}),
