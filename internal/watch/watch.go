@@ -62,7 +62,7 @@ func Begin(files ...string) *Watch {
 // the context ends.
 func (w *Watch) Run(ctx context.Context, again <-chan struct{}, log *slog.Logger, read func()) {
 	if w.err != nil {
-		log.Warn("folders cannot be watched, their files are looked at every so often", "files", w.files, "every", glance, "error", w.err)
+		log.Warn("folders cannot be watched, their files are looked at every so often", "files", w.files, "every_ms", glance.Milliseconds(), "error", w.err)
 	}
 	if w.folders == nil {
 		w.settled(ctx, nil, nil, again, read)
