@@ -128,7 +128,7 @@ func ExampleLogTo() {
 		Dependency: "payments", Method: "GET", Attempt: 1, Status: 503,
 		Decision: decider.Decision{Retry: true, Delay: 51 * time.Millisecond, Reason: decider.ReasonBackoff, DecisionID: "7f3c9a52"},
 	})
-	// Output: level=INFO msg=retry call.dependency=payments call.method=GET call.attempt=1 call.status=503 call.retry=true call.delay=51ms call.reason=backoff call.degraded=false call.local=false call.decision_id=7f3c9a52
+	// Output: level=INFO msg=retry call.dependency=payments call.method=GET call.attempt=1 call.status=503 call.retry=true call.delay_ms=51 call.reason=backoff call.degraded=false call.local=false call.decision_id=7f3c9a52
 }
 
 func ExampleClient_Decide() {

@@ -55,7 +55,7 @@ func (e Event) LogValue() slog.Value {
 		attributes = append(attributes, slog.Int("resent", e.Resent))
 	}
 	return slog.GroupValue(append(attributes,
-		slog.Bool("retry", d.Retry), slog.Duration("delay", d.Delay), slog.String("reason", string(d.Reason)),
+		slog.Bool("retry", d.Retry), slog.Int64("delay_ms", d.Delay.Milliseconds()), slog.String("reason", string(d.Reason)),
 		slog.Bool("degraded", d.Degraded), slog.Bool("local", d.Local), slog.String("decision_id", d.DecisionID),
 	)...)
 }

@@ -37,7 +37,7 @@ func (c *genDashboardCommand) Run(io streams) error {
 
 // genAlertsCommand writes the rules.
 type genAlertsCommand struct {
-	Policies  string `type:"path" placeholder:"FILE" help:"Policy file whose dependencies have an alert each, with their owner as a label; without one, one alert serves all."`
+	Policies  string `type:"path" placeholder:"FILE" help:"Policy file whose dependencies have an alert each, with their name and owner as labels; without one, one alert serves all."`
 	Objective string `default:"99%" help:"Share of calls that should not fail in the end, as 99.9% or 0.999. The alert fires where what may fail in 30 days is used up 14.4 times as fast over an hour, or 6 times over six hours."`
 	Runbook   string `default:"https://github.com/retrydecider/decider/blob/main/docs/runbook.md" placeholder:"URL" help:"Page that the alerts point into: ${default}"`
 }

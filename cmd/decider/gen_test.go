@@ -89,7 +89,7 @@ func TestGenAlertsForPolicies(t *testing.T) {
 				t.Errorf("%s: %s is not in\n%s", w.dependency, part, b.Expr)
 			}
 		}
-		if b.Labels["owner"] != w.owner || b.Labels["severity"] != "critical" {
+		if b.Labels["owner"] != w.owner || b.Labels["dependency"] != w.dependency || b.Labels["severity"] != "critical" {
 			t.Errorf("%s: labels %v", w.dependency, b.Labels)
 		}
 		if b.Annotations["runbook_url"] != "https://wiki.example/decider#decidercallsfailing" {

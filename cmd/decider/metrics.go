@@ -37,9 +37,13 @@ func newRegistry(a *app) *prometheus.Registry {
 // newStoreLatency makes the histogram of calls to the store. Its bounds are about
 // --store-timeout, whose default is 50 ms.
 func newStoreLatency() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "decider_store_call_duration_seconds",
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "decider_store_call_duration_seconds",
 		Help:    "Time of each call to the store, by whether it was answered (ok) or not (error).",
 		Buckets: []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}}, []string{"result"})
+	for _, result := range []string{"ok", "error"} {
+		h.WithLabelValues(result) // begins at 0
+	}
+	return h
 }
 
 // called hears of each call to the store.

@@ -32,9 +32,22 @@ Generated from the program by ` + "`make generate`" + `; a test fails where the 
 
 ` + "`/metrics`" + ` is at ` + "`--listen`" + ` and at ` + "`--admin-listen`" + `, or with ` + "`--metrics admin`" + ` at the latter alone. A label
 ` + "`dependency`" + ` is the name of a dependency that the policy file names exactly; all others are ` + "`_other`" + `, so that clients cannot
-make labels. Counters begin at 0 with the process and are of this replica; sum them over replicas. The state of a budget
-and a breaker is the fleet's, so that every replica tells the same: take the maximum, not the sum. Beside these there are
-` + "`go_…`" + ` and ` + "`process_…`" + ` of the Go client library. Metrics of the store are there with Redis alone.
+make labels. Counters are of this replica; sum them over replicas. The state of a budget and a breaker is the fleet's, so that
+every replica tells the same: take the maximum, not the sum. Beside these there are ` + "`go_…`" + ` and ` + "`process_…`" + ` of the Go client
+library. Metrics of the store are there with Redis alone.
+
+Counters begin at 0 with the process, and these are there from the first scrape on, so that ` + "`rate`" + ` and ` + "`increase`" + ` see the first
+burst too:
+
+- ` + "`decider_requests_refused_total`" + ` with each ` + "`why`" + `, and ` + "`decider_store_call_duration_seconds`" + ` with each ` + "`result`" + `;
+- of ` + "`_other`" + ` and of each dependency that the policy file in force names exactly: ` + "`decider_first_attempts_total`" + `,
+  ` + "`decider_retries_asked_total`" + `, ` + "`decider_retries_granted_total`" + `, ` + "`decider_budget_deposits_total`" + `, ` + "`decider_budget_spent_tokens_total`" + `,
+  ` + "`decider_retry_after_malformed_total`" + `, ` + "`decider_degraded_decisions_total`" + `, ` + "`decider_outcomes_total`" + ` with each ` + "`outcome`" + ` and
+  ` + "`decider_decisions_total`" + ` with each ` + "`reason`" + `, 27 series in all.
+
+Of a file that names more than 200 dependencies, each has the first three of these alone until something of it is counted;
+from then on it has all. The histogram of requests, and what tells of candidates and of rules in shadow, are there once they
+have counted something.
 
 | metric | type | labels | what it tells |
 |---|---|---|---|

@@ -178,7 +178,7 @@ func (c *serveCommand) serve(ctx context.Context, a *app, listener net.Listener,
 	}
 	a.stopping.Store(true)
 	notify("STOPPING=1", log)
-	log.Info("decider stops", "answers_for", c.ShutdownDelay, "then_drains_for_at_most", drainTimeout)
+	log.Info("decider stops", "answers_for_ms", c.ShutdownDelay.Milliseconds(), "then_drains_for_at_most_ms", drainTimeout.Milliseconds())
 	time.Sleep(c.ShutdownDelay)
 	end, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()

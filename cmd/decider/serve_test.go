@@ -92,6 +92,9 @@ func TestVariables(t *testing.T) {
 			t.Errorf("DECIDER_LOG_FORMAT=json: %s", line)
 		}
 	}
+	if !strings.Contains(p.Log.String(), `"answers_for_ms":0,"then_drains_for_at_most_ms":10000}`) {
+		t.Errorf("how long it stops is not in\n%s", p.Log)
+	}
 }
 
 // A variable that is set to nothing says nothing, as where an environment's file

@@ -358,6 +358,69 @@ func TestDeploymentVariants(t *testing.T) {
 	}
 }
 
+// lets are values with whoever reaches the service let in.
+func lets(text string) string { return "{auth: {allowAnonymous: true}, " + text + "}" }
+
+// Private metrics are at the pod's admin port, where Prometheus asks for them, and
+// not at the service.
+func TestPrivateMetrics(t *testing.T) {
+	all := objects(t, lets("replicaCount: 1, metrics: admin, admin: {enabled: true, address: 0.0.0.0, port: 9000}, serviceMonitor: {enabled: true}, "+
+		"networkPolicy: {enabled: true, from: [{podSelector: {}}], adminFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]}"))
+	c := one[*apps.Deployment](t, all, "Deployment").Spec.Template.Spec.Containers[0]
+	if !slices.Contains(c.Args, "--metrics=admin") || !slices.Contains(c.Args, "--admin-listen=0.0.0.0:9000") {
+		t.Errorf("args %q", c.Args)
+	}
+	if len(c.Ports) != 2 || c.Ports[1].Name != "admin" || c.Ports[1].ContainerPort != 9000 {
+		t.Errorf("ports %+v", c.Ports)
+	}
+	e := one[*monitoring.ServiceMonitor](t, all, "ServiceMonitor").Spec.Endpoints[0]
+	if e.Port != "" || e.TargetPort == nil || e.TargetPort.StrVal != "admin" || e.Scheme == nil || *e.Scheme != "http" {
+		t.Errorf("the ServiceMonitor asks %+v", e)
+	}
+	if ports := one[*core.Service](t, all, "Service").Spec.Ports; len(ports) != 1 || ports[0].TargetPort.StrVal != "http" {
+		t.Errorf("the service has %+v", ports)
+	}
+	rules := one[*networking.NetworkPolicy](t, all, "NetworkPolicy").Spec.Ingress
+	if len(rules) != 2 || rules[1].Ports[0].Port.StrVal != "admin" || rules[1].From[0].NamespaceSelector.MatchLabels["name"] != "monitoring" {
+		t.Errorf("the network policy lets in %+v", rules)
+	}
+	// Without a wish the admin port is the pod's own.
+	closed := one[*apps.Deployment](t, objects(t, everything), "Deployment").Spec.Template.Spec.Containers[0]
+	if len(closed.Ports) != 1 || !slices.Contains(closed.Args, "--admin-listen=127.0.0.1:6060") {
+		t.Errorf("%q %+v", closed.Args, closed.Ports)
+	}
+}
+
+// The service is where its scheme is by default, and the notes say how it is asked.
+func TestServicePortAndNotes(t *testing.T) {
+	for _, test := range []struct {
+		values string
+		port   int32
+		says   string
+	}{
+		{least, 80, "curl -s http://127.0.0.1:8080/v1/status"},
+		{"{replicaCount: 1, auth: {existingSecret: keys}}", 80, `curl -s -H "Authorization: Bearer $DECIDER_KEY" http://127.0.0.1:8080/v1/status`},
+		{"{replicaCount: 1, auth: {existingSecret: keys}, tls: {existingSecret: s}}", 443, `curl -s -k -H "Authorization: Bearer $DECIDER_KEY" https://127.0.0.1:8080/v1/status`},
+		{"{replicaCount: 1, tls: {existingSecret: s, clientCASecret: ca}}", 443, "curl -s -k --cert client.crt --key client.key https://127.0.0.1:8080/v1/status"},
+		{lets("replicaCount: 1, service: {port: 8081}, tls: {existingSecret: s}"), 8081, "https://shop-decider.retries:8081\n"},
+	} {
+		all := objects(t, test.values)
+		if at := one[*core.Service](t, all, "Service").Spec.Ports[0].Port; at != test.port {
+			t.Errorf("%s: port %d", test.values, at)
+		}
+		if asked := fmt.Sprintf("--listen=shop-decider:%d", test.port); !slices.Contains(one[*core.Pod](t, all, "Pod").Spec.Containers[0].Args, asked) {
+			t.Errorf("%s: the test does not ask %s", test.values, asked)
+		}
+		files, err := render(t, test.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := files["decider/templates/NOTES.txt"]; !strings.Contains(notes, test.says) || !strings.Contains(notes, fmt.Sprintf(" 8080:%d &", test.port)) {
+			t.Errorf("%s: %q is not in\n%s", test.values, test.says, notes)
+		}
+	}
+}
+
 func TestChartRefuses(t *testing.T) {
 	tests := []struct{ values, says string }{
 		{"{}", "set redis.existingSecret or redis.url"},
@@ -369,7 +432,18 @@ func TestChartRefuses(t *testing.T) {
 		{"{replicaCount: 1, autoscaling: {enabled: true}, auth: {allowAnonymous: true}}", "set redis.existingSecret or redis.url"},
 		{"{redis: {existingSecret: s}, auth: {allowAnonymous: true}, networkPolicy: {enabled: true}}", "networkPolicy.redis.to"},
 		{"{redis: {existingSecret: s}, auth: {allowAnonymous: true}, shutdownDelay: 25s}", "terminationGracePeriodSeconds"},
+		{lets("redis: {existingSecret: s, timeout: 0s}"), "redis.timeout must be above 0"},
+		{lets("redis: {existingSecret: s}, autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 2}"), "autoscaling.minReplicas must not be above"},
+		{lets("redis: {existingSecret: s}, admin: {enabled: true, port: 8080}"), "admin.port must not be 8080"},
+		{lets("redis: {existingSecret: s}, metrics: admin"), "metrics=admin needs admin.enabled=true"},
+		{lets("redis: {existingSecret: s}, metrics: admin, admin: {enabled: true}, serviceMonitor: {enabled: true}"), "needs admin.address=0.0.0.0"},
+		{lets("replicaCount: 1, metrics: admin, admin: {enabled: true, address: 0.0.0.0}, networkPolicy: {enabled: true}"), "networkPolicy.adminFrom"},
+		{lets("redis: {existingSecret: s}, extraArgs: ['--metrics=admin']"), "--metrics=admin in extraArgs"},
+		{lets("redis: {existingSecret: s}, extraArgs: ['--admin-listen', '0.0.0.0:6060']"), "extraArgs"},
+		{lets("redis: {existingSecret: s}, extraEnv: [{name: DECIDER_METRICS, value: admin}]"), "DECIDER_METRICS in extraEnv"},
 		// What follows is refused by the schema.
+		{"{admin: {address: everywhere}}", "admin/address"},
+		{"{metrics: secret}", "metrics"},
 		{"{redis: {url: 'redis://user:secret@r:6379', existingSecret: ''}}", "redis/url"},
 		{"{replicas: 3}", "replicas"},
 		{"{replicaCount: two}", "replicaCount"},

@@ -58,6 +58,44 @@ func TestRules(t *testing.T) {
 	runs(t, "promtool", "test", "rules", testsFile)
 }
 
+// ownedPolicies are hard on whoever reads the alerts: two of one owner, two of
+// none, and texts that a template would be.
+const ownedPolicies = `version: 1
+dependencies:
+  cart: {owner: shop}
+  checkout: {owner: shop}
+  mail: {}
+  search: {}
+  "null": {owner: "{{ $labels.job }}", description: "a {{ b"}
+`
+
+// Alerts are told apart by their labels alone, and the labels and annotations say
+// what the policy file does.
+func TestRulesOfOwners(t *testing.T) {
+	t.Parallel()
+	file := write(t, "rules.yaml", runs(t, decider, "gen", "alerts", "--policies", write(t, "policies.yaml", ownedPolicies)))
+	if out, err := tries(t, "promtool", "check", "rules", "--lint=all", "--lint-fatal", file); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	runs(t, "promtool", "test", "rules", write(t, "rules_test.yaml", `
+rule_files: ['`+file+`']
+tests:
+- interval: 1m
+  input_series:
+  - {series: 'decider_outcomes_total{job="decider",dependency="null",outcome="final_failure"}', values: 0+50x400}
+  - {series: 'decider_outcomes_total{job="decider",dependency="null",outcome="first_try_success"}', values: 0+50x400}
+  alert_rule_test:
+  - eval_time: 400m
+    alertname: DeciderCallsFailing
+    exp_alerts:
+    - exp_labels: {severity: critical, job: decider, dependency: "null", owner: '{{ $labels.job }}'}
+      exp_annotations:
+        summary: calls to null fail
+        description: a {{ b. 50% of the calls failed in the end; the objective is that 99% do not.
+        runbook_url: https://github.com/retrydecider/decider/blob/main/docs/runbook.md#decidercallsfailing
+`))
+}
+
 // Every alert has a test in which it fires and one in which it does not.
 func TestEveryAlertIsTested(t *testing.T) {
 	var file struct {
@@ -193,6 +231,42 @@ func TestExpressions(t *testing.T) {
 	}
 	if len(expressions) < 80 {
 		t.Errorf("only %d expressions were found", len(expressions))
+	}
+}
+
+// A stream lasts as long as somebody looks at it: among the times of requests it
+// is no slow one.
+func TestNoTimeOfAStream(t *testing.T) {
+	t.Parallel()
+	promql := parser.NewParser(parser.Options{})
+	found := 0
+	for _, p := range parse(t, readFile(t, dashboardFile)).Panels {
+		for _, target := range p.Targets {
+			expr, err := promql.ParseExpr(grafana.Replace(target.Expr))
+			if err != nil {
+				t.Fatalf("%s: %v", p.Title, err)
+			}
+			parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+				selector, ok := node.(*parser.VectorSelector)
+				if !ok || selector.Name != "http_server_request_duration_seconds_bucket" {
+					return nil
+				}
+				found++
+				takes := map[string]bool{"/v1/decide": true, "/v1/decisions/stream": true}
+				for _, m := range selector.LabelMatchers {
+					for route := range takes {
+						takes[route] = takes[route] && (m.Name != "http_route" || m.Matches(route))
+					}
+				}
+				if !takes["/v1/decide"] || takes["/v1/decisions/stream"] {
+					t.Errorf("%s: it shows %v", p.Title, takes)
+				}
+				return nil
+			})
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d histograms were found", found)
 	}
 }
 

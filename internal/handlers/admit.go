@@ -206,6 +206,9 @@ func sentence(err error) string {
 	return string(text[0]-'a'+'A') + text[1:] + "."
 }
 
+// refusalWords are all that refusalWord has.
+var refusalWords = []string{"unidentified", "role", "dependency", "cross_site", "rate", "concurrent", "overloaded"}
+
 // refusalWord is why a request was not let in, for a metric and the log; "" where
 // the error is another one.
 func refusalWord(err error) string {

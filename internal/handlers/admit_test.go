@@ -443,3 +443,25 @@ func TestRefusalsAreSampled(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, log.String())
 	}
 }
+
+// A time in the log says its unit, the same in both forms: slog's own durations
+// are text in one and bare nanoseconds in the other.
+func TestLoggedTimesHaveAUnit(t *testing.T) {
+	t.Parallel()
+	for want, form := range map[string]func(io.Writer) slog.Handler{
+		` took_ms=1.5 `:   func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+		`,"took_ms":1.5,`: func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+	} {
+		var log bytes.Buffer
+		var now atomic.Int64
+		config := testConfig(new(fakeFleet))
+		config.AccessLog, config.Log = 1, slog.New(form(&log))
+		config.Now = func() time.Time { return epoch.Add(time.Duration(now.Load())) }
+		status := config.Status
+		config.Status = func() Status { now.Add(int64(1500 * time.Microsecond)); return status() }
+		newHandler(t, config).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/status", nil))
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%s is not in %s", want, &log)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (x *exchange) receiveAttempt(r *http.Request) (*decide.Attempt, error) {
 func (s *server) count(a *decide.Attempt, d *decide.Decision) {
 	now := s.Now()
 	s.tally.count(d, now)
-	s.metrics.decided(a, d)
+	s.counters.decided(a, d)
 	s.ring.add(now, a, d)
 	if s.Trials != nil {
 		s.Trials.Shadowed(d)

@@ -9,7 +9,7 @@
 // everything that is not an answer.
 //
 // The package holds no state of the fleet and no policies; it counts what it
-// answered (tally.go, metrics.go). echo is named here and nowhere else.
+// answered (tally.go, counters.go, metrics.go). echo is named here and nowhere else.
 package handlers
 
 import (
@@ -198,10 +198,12 @@ func New(config Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Config: config, metrics: m, tally: newTally(), ring: new(ring)}
+	s := &server{Config: config, metrics: m, counters: &dependencyCounters{policies: config.Policies, since: config.Now()}, tally: newTally(), ring: new(ring)}
 	s.refusals = &refusals{count: m.refused, log: config.Records, now: config.Now}
-	if err := config.Metrics.Register(&states{server: s}); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+	for _, each := range []prometheus.Collector{s.counters, &states{server: s}} {
+		if err := config.Metrics.Register(each); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
 	}
 	s.run = strconv.FormatInt(config.Now().UnixNano(), 36)
 	s.pulse = &pulse{every: beatEvery, newBeat: s.newBeat}
@@ -250,10 +252,11 @@ func (c *Config) setDefaults() {
 // server implements the generated interface, one method for each call.
 type server struct {
 	Config
-	metrics *metrics
-	tally   *tally
-	ring    *ring
-	pulse   *pulse
+	metrics  *metrics
+	counters *dependencyCounters
+	tally    *tally
+	ring     *ring
+	pulse    *pulse
 	// run names this process in the ids of events.
 	run string
 	// under is how many requests are under way.

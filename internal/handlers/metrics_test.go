@@ -1,6 +1,9 @@
 package handlers
 
 import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,11 +46,11 @@ func TestMetricsHaveBoundedLabels(t *testing.T) {
 		`decider_degraded_decisions_total{dependency="_other"} 3`,
 		`decider_outcomes_total{dependency="payments",outcome="first_try_success"} 7`,
 		`decider_outcomes_total{dependency="_other",outcome="final_failure"} 2`,
-		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="200",http_route="/v1/decide"} 5`,
-		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="422",http_route="/v1/decide"} 1`,
-		`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/v1/dependencies/:dependency"} 1`,
-		`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="404",http_route="_other"} 1`,
-		`http_server_request_duration_seconds_count{http_request_method="_OTHER",http_response_status_code="405",http_route="/v1/decide"} 1`,
+		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="200",http_route="/v1/decide",url_scheme="http"} 5`,
+		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="422",http_route="/v1/decide",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="200",http_route="/v1/dependencies/:dependency",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{http_request_method="GET",http_response_status_code="404",http_route="_other",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{http_request_method="_OTHER",http_response_status_code="405",http_route="/v1/decide",url_scheme="http"} 1`,
 		`version="test"} 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
@@ -86,6 +89,24 @@ func TestAReplayIsCountedOnce(t *testing.T) {
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s", line)
+		}
+	}
+}
+
+// The scheme is the connection's own, whatever a client claims.
+func TestSchemeIsTheConnections(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, testConfig(new(fakeFleet)))
+	for _, over := range []*tls.ConnectionState{nil, new(tls.ConnectionState)} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/status", nil)
+		r.TLS = over
+		r.Header.Set("X-Forwarded-Proto", "gopher")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	text := string(newCaller(t, h).get("/metrics").body)
+	for _, scheme := range []string{"http", "https"} {
+		if !strings.Contains(text, `http_route="/v1/status",url_scheme="`+scheme+`"} 1`+"\n") {
+			t.Errorf("no %s", scheme)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *server) report(ctx context.Context, asks *identity.Identity, in *report
 	}
 	o.Policy, o.Bucket, o.Caller, o.ReportID = policy, bucket, in.caller, in.id
 	state := s.Fleet.Report(ctx, &o)
-	s.metrics.reported(labelOf(dependency, policy.Name), &o)
+	s.counters.reported(labelOf(dependency, policy.Name), &o)
 	if s.Trials != nil {
 		s.Trials.Reported(dependency, &o)
 	}

@@ -79,7 +79,7 @@ func (s *server) logAccess(c echo.Context, now time.Time, took time.Duration) {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", knownMethod(c.Request().Method)), slog.String("route", c.Path()), slog.Int("status", c.Response().Status),
-		slog.Duration("took", took), slog.String("from", c.RealIP()), slog.Int64("not_logged_before", skipped),
+		slog.Float64("took_ms", float64(took.Microseconds())/1e3), slog.String("from", c.RealIP()), slog.Int64("not_logged_before", skipped),
 	}
 	if name := nameIfKnown(c); name != "" {
 		attrs = append(attrs, slog.String("identity", name))

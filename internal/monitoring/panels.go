@@ -56,7 +56,7 @@ func decisions() []panel {
 		stacked(graph(12, "Decisions", "reqps", "", show{total(decided, "decision", chosen), "{{decision}}"})),
 		stacked(graph(12, "Given up, by reason", "reqps", "", show{total(decided, "reason", chosen, `decision="give_up"`), "{{reason}}"})),
 		graph(12, "Load by retries", "short", "All that a dependency gets, as a multiple of the first attempts. The budget bounds it. Too high where clients report no outcomes.", show{with, "{{dependency}}"}),
-		graph(12, "Load if clients retried by themselves", "short", "What decider keeps away is the difference.", show{without, "{{dependency}}"}),
+		graph(12, "Load if clients retried by themselves", "short", "An estimate, and mostly a low one: a caller that is refused does not ask again. What decider keeps away is the difference.", show{without, "{{dependency}}"}),
 		graph(12, "Calls that fail in the end", "percentunit", "Given up, or reported as final failures, of all original calls.", show{failed, "{{dependency}}"}),
 		graph(12, "Budget left", "percentunit", "Of what it holds at most. Empty: retries are refused.",
 			show{budgetLeft, "{{dependency}}"}),
@@ -134,14 +134,15 @@ func policies() []panel {
 }
 
 func service() []panel {
+	// Not every route: a stream is open for as long as somebody looks at it.
 	quantile := func(q string) string {
-		return fmt.Sprintf("histogram_quantile(%s, sum by (le, http_route) (rate(%s_bucket{%s,http_route=~\"/v1/.*\"}[%s])))", q, requested, chosenFleet, rate)
+		return fmt.Sprintf("histogram_quantile(%s, sum by (le, http_route) (rate(%s_bucket{%s,http_route=~\"/v1/decide(|/batch)\"}[%s])))", q, requested, chosenFleet, rate)
 	}
 	return []panel{
 		graph(8, "Requests by status", "reqps", "", show{total(requested+"_count", "http_response_status_code", chosenFleet), "{{http_response_status_code}}"}),
-		graph(8, "Time to answer, p99", "s", "", show{quantile("0.99"), "{{http_route}}"}),
+		graph(8, "Time to answer, p99", "s", "Of decide and its batches.", show{quantile("0.99"), "{{http_route}}"}),
 		graph(8, "Requests refused", "reqps", "Not let in, or over a limit.", show{total("decider_requests_refused_total", "why", chosenFleet), "{{why}}"}),
-		graph(8, "Time to answer, median", "s", "", show{quantile("0.5"), "{{http_route}}"}),
+		graph(8, "Time to answer, median", "s", "Of decide and its batches.", show{quantile("0.5"), "{{http_route}}"}),
 		graph(8, "CPU", "short", "Cores in use.", show{"rate(process_cpu_seconds_total{" + chosenFleet + "}[" + rate + "])", "{{instance}}"}),
 		graph(8, "Memory", "bytes", "", show{"process_resident_memory_bytes{" + chosenFleet + "}", "{{instance}}"}),
 		graph(8, "Goroutines and open files", "short", "", show{"go_goroutines{" + chosenFleet + "}", "{{instance}} goroutines"}, show{"process_open_fds{" + chosenFleet + "}", "{{instance}} files"}),

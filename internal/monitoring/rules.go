@@ -36,7 +36,10 @@ type Rule struct {
 
 type labels struct {
 	Severity string `yaml:"severity"`
-	Owner    string `yaml:"owner,omitempty"`
+	// Dependency tells the alerts of one name apart, which a checker of rules
+	// wants before any of them has fired.
+	Dependency string `yaml:"dependency,omitempty"`
+	Owner      string `yaml:"owner,omitempty"`
 }
 
 type annotations struct {
@@ -135,7 +138,8 @@ func (c RulesConfig) service() []Rule {
 			"1 in 100 decisions takes {{ $value | humanizeDuration }}", "Clients wait 50 to 100 ms for an answer and then decide by themselves."),
 		c.alert("DeciderErrors", critical, "5m", "sum by ("+fleet+", http_route) (decider:http_requests:rate5m"+join(`http_response_status_code=~"5..",http_response_status_code!="503"`)+") > 0",
 			"decider answers {{ $labels.http_route }} with errors of its own", "No request should give a 500: this is a bug, or a broken machine."),
-		c.alert("DeciderOverloaded", warning, "5m", "sum by ("+fleet+") (rate(decider_requests_refused_total{why=\"overloaded\"}[5m])) > 0",
+		// A burst between two scrapes is within the window for less than 5m: no longer wait.
+		c.alert("DeciderOverloaded", warning, "1m", "sum by ("+fleet+") (rate(decider_requests_refused_total{why=\"overloaded\"}[5m])) > 0",
 			"decider turns {{ $value | humanize }} requests a second away", "More are asked at once than --max-concurrent; those that are turned away decide by their local rules."),
 		c.alert("DeciderIdentityFileRefused", warning, "1m", "count by ("+fleet+") (decider_identity_files_refused > 0)",
 			"{{ $value }} decider(s) have refused an auth file or a certificate", "What was in force before stays in force: a key that was taken out of the file still opens the door."),
@@ -196,6 +200,6 @@ func (c RulesConfig) burn(selector string, d Dependency) Rule {
 	}
 	r := c.alert("DeciderCallsFailing", critical, "2m", "(\n  "+strings.Join(pairs, "\n  or ")+"\n)\nand "+reported+" > 0",
 		"calls to {{ $labels.dependency }} fail", description)
-	r.Labels.Owner = d.Owner
+	r.Labels.Dependency, r.Labels.Owner = d.Name, plain.Replace(d.Owner)
 	return r
 }

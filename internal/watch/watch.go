@@ -64,7 +64,7 @@ func Begin(files ...string) *Watch {
 // what it would say again it may only say to who asked.
 func (w *Watch) Run(ctx context.Context, again <-chan struct{}, log *slog.Logger, read func(asked bool)) {
 	if w.err != nil {
-		log.Warn("folders cannot be watched, their files are looked at every so often", "files", w.files, "every", glance, "error", w.err)
+		log.Warn("folders cannot be watched, their files are looked at every so often", "files", w.files, "every_ms", glance.Milliseconds(), "error", w.err)
 	}
 	if w.folders == nil {
 		w.settled(ctx, nil, nil, again, read)

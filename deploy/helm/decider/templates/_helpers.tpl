@@ -76,10 +76,48 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.networkPolicy.enabled (include "decider.sharesState" .) (not .Values.networkPolicy.redis.to) }}
 {{- fail "networkPolicy.redis.to must say where Redis is, or no decider reaches it" }}
 {{- end }}
+{{- if not (regexMatch "[1-9]" .Values.redis.timeout) }}
+{{- fail "redis.timeout must be above 0" }}
+{{- end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
+{{- fail "autoscaling.minReplicas must not be above autoscaling.maxReplicas" }}
+{{- end }}
+{{- if and .Values.admin.enabled (eq (int .Values.admin.port) 8080) }}
+{{- fail "admin.port must not be 8080, where decider answers" }}
+{{- end }}
+{{- if and (eq .Values.metrics "admin") (not .Values.admin.enabled) }}
+{{- fail "metrics=admin needs admin.enabled=true" }}
+{{- end }}
+{{- if and (eq .Values.metrics "admin") .Values.serviceMonitor.enabled (not (include "decider.opensAdmin" .)) }}
+{{- fail "metrics=admin with serviceMonitor.enabled needs admin.address=0.0.0.0, or Prometheus does not reach them" }}
+{{- end }}
+{{- if and .Values.networkPolicy.enabled (include "decider.opensAdmin" .) (not .Values.networkPolicy.adminFrom) }}
+{{- fail "networkPolicy.adminFrom must say who may reach the admin port, which admin.address opens" }}
+{{- end }}
+{{- range .Values.extraArgs }}
+{{- if regexMatch "^--(metrics|admin-listen)(=|$)" . }}
+{{- fail (printf "%s in extraArgs: say it by the values metrics and admin, so that the pod's ports and the ServiceMonitor follow" .) }}
+{{- end }}
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name (list "DECIDER_METRICS" "DECIDER_ADMIN_LISTEN") }}
+{{- fail (printf "%s in extraEnv: say it by the values metrics and admin, so that the pod's ports and the ServiceMonitor follow" .name) }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "decider.identifies" -}}
 {{- if or .Values.auth.existingSecret .Values.tls.clientCASecret }}true{{ end }}
+{{- end }}
+
+{{/* The service's port. */}}
+{{- define "decider.port" -}}
+{{- .Values.service.port | default (ternary 443 80 (eq (include "decider.scheme" .) "https")) }}
+{{- end }}
+
+{{/* The admin port lets others in than the pod itself. */}}
+{{- define "decider.opensAdmin" -}}
+{{- if and .Values.admin.enabled (ne .Values.admin.address "127.0.0.1") }}true{{ end }}
 {{- end }}
 
 {{- define "decider.scheme" -}}
