@@ -207,7 +207,7 @@ func sentence(err error) string {
 }
 
 // refusalWords are all that refusalWord has.
-var refusalWords = []string{"unidentified", "role", "dependency", "cross_site", "rate", "concurrent", "overloaded"}
+var refusalWords = []string{"unidentified", "role", "dependency", "cross_site", whyHandshake, "rate", "concurrent", "overloaded"}
 
 // refusalWord is why a request was not let in, for a metric and the log; "" where
 // the error is another one.

@@ -106,7 +106,7 @@ func TestCountersBeginAtZero(t *testing.T) {
 	if lines := counted(c, "search"); len(lines) > 0 {
 		t.Errorf("named by nobody: %v", lines)
 	}
-	for _, why := range []string{"unidentified", "role", "dependency", "cross_site", "rate", "concurrent", "overloaded"} {
+	for _, why := range []string{"unidentified", "role", "dependency", "cross_site", "handshake", "rate", "concurrent", "overloaded"} {
 		atZero(t, counted(c, why), []string{`decider_requests_refused_total{why="` + why + `"}`})
 	}
 	c.post("/v1/decide", failed)
