@@ -7,7 +7,7 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { accessible, browse, get, live, patience, pause, picture, policies, post, proxy, redis, start, stopAll, until, view, watch } from "./support.mjs";
+import { accessible, becomes, browse, get, live, patience, pause, picture, policies, post, proxy, redis, start, stopAll, until, view, watch } from "./support.mjs";
 import { Traffic } from "./traffic.mjs";
 
 let browser, decider;
@@ -53,7 +53,7 @@ test("what is filtered is in the address", async () => {
   await page.getByLabel("dependency, whole name").fill("mail");
   await page.keyboard.press("Tab");
   await until("one row", async () => (await callers()).length === 1);
-  assert.match(page.url(), /#\/decisions\?decision=give_up&caller=b&dependency=mail$/);
+  await becomes(() => page.url(), /#\/decisions\?decision=give_up&caller=b&dependency=mail$/);
   await page.getByLabel("reason").selectOption("deadline");
   await until("no row", async () => (await callers()).length === 0);
   await page.getByRole("button", { name: "clear" }).click();
@@ -87,7 +87,7 @@ test("a filter can be typed while decisions come in, and a heading keeps the foc
     await page.keyboard.press("Tab");
     await until("a part of the caller will do", async () => page.url().endsWith("&caller=front") && (await rows.allInnerTexts()).some((each) => /storefront/.test(each)));
     await page.getByRole("button", { name: "clear" }).click();
-    assert.equal(await dependency.inputValue() + await caller.inputValue(), "");
+    await becomes(async () => await dependency.inputValue() + await caller.inputValue(), "");
 
     await view(page, "/");
     const heading = page.locator("table.dependencies thead button").first();
@@ -97,10 +97,10 @@ test("a filter can be typed while decisions come in, and a heading keeps the foc
       const shown = await drawn();
       await until("the table moves", async () => await drawn() !== shown);
     }
-    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+    await becomes(async () => await heading.evaluate((each) => each === document.activeElement), true, "the heading has lost the focus");
     await page.keyboard.press("Enter");
     await until("it sorts by the name", () => page.url().endsWith("?sort=name"));
-    assert.ok(await heading.evaluate((each) => each === document.activeElement), "the heading has lost the focus");
+    await becomes(async () => await heading.evaluate((each) => each === document.activeElement), true, "the heading has lost the focus");
   } finally {
     traffic.stop();
   }
@@ -113,17 +113,17 @@ test("a filter that cannot be is said, and not sent", async () => {
   const page = await watch(browser, `${decider.url}#/decisions?decision=foo`);
   await live(page);
   await page.getByText("“foo” is no decision: it is retry or give_up.").waitFor({ timeout: patience });
-  assert.equal(await page.locator("table.decisions tbody tr").count(), 0);
-  assert.equal(await page.locator("select[name=decision]").inputValue(), "foo");
+  await becomes(async () => await page.locator("table.decisions tbody tr").count(), 0);
+  await becomes(async () => await page.locator("select[name=decision]").inputValue(), "foo");
   await page.getByRole("button", { name: "clear" }).click();
   await page.locator("table.decisions tbody tr").first().waitFor({ timeout: patience });
-  assert.equal(await page.locator("select[name=decision]").evaluate((choice) => choice.selectedOptions[0].text), "every");
+  await becomes(async () => await page.locator("select[name=decision]").evaluate((choice) => choice.selectedOptions[0].text), "every");
   const dependency = page.getByLabel("dependency, whole name");
   await dependency.fill("pay ments");
   await page.keyboard.press("Enter");
   await page.getByText("“pay ments” can be no dependency").waitFor({ timeout: patience });
-  assert.equal(await dependency.getAttribute("aria-invalid"), "true");
-  assert.equal(await page.locator(".connection").getAttribute("data-state"), "live");
+  await becomes(async () => await dependency.getAttribute("aria-invalid"), "true");
+  await becomes(async () => await page.locator(".connection").getAttribute("data-state"), "live");
   await picture(page, "filter-impossible");
   await view(page, "/dependency/pay%20ments");
   await page.getByText(/must be 1 to 128 characters/).waitFor({ timeout: patience });
@@ -139,7 +139,7 @@ test("a stream that is refused is no lost connection", async () => {
   assert.ok(streams.every((each) => each.ok)); // they are held until here: one that nobody has any more is closed
   others.abort();
   await live(page);
-  assert.equal(await page.locator(".stale").count(), 0);
+  await becomes(async () => await page.locator(".stale").count(), 0);
 
   // A server that knows fewer filters than this page.
   let sent = 0;
@@ -149,7 +149,7 @@ test("a stream that is refused is no lost connection", async () => {
   });
   await view(page, "/decisions?dependency=mail");
   await page.getByText("decider gives no stream: Wrong: /dependency. dependency must be another.").waitFor({ timeout: patience });
-  assert.equal(await page.locator(".connection").getAttribute("data-state"), "refused");
+  await becomes(async () => await page.locator(".connection").getAttribute("data-state"), "refused");
   const before = sent;
   await picture(page, "filter-refused");
   await pause(2500);
@@ -171,14 +171,14 @@ test("an attempt is explained, and the question can be taken along", async () =>
   await page.getByLabel("caller").fill("it's me");
   await page.getByRole("button", { name: "Explain" }).click();
   await page.getByText("must be 1 to 128 characters").first().waitFor(); // a name has no blanks
-  assert.equal(await page.getByLabel("caller").getAttribute("aria-invalid"), "true");
+  await becomes(async () => await page.getByLabel("caller").getAttribute("aria-invalid"), "true");
   await picture(page, "explain-refused");
   await page.getByLabel("caller").fill("checkout");
   await page.keyboard.press("Enter");
   await page.locator(".answer").waitFor();
   const steps = await page.locator(".trace tbody tr td:first-child").allInnerTexts();
   assert.deepEqual(steps, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
-  assert.match(await page.locator(".answer h2").innerText(), /retry[\s\S]*in 2(\.\d+)?s[\s\S]*retry after/);
+  await becomes(async () => await page.locator(".answer h2").innerText(), /retry[\s\S]*in 2(\.\d+)?s[\s\S]*retry after/);
   await picture(page, "explain");
 
   await page.getByRole("button", { name: "copy as curl" }).click();
@@ -191,7 +191,7 @@ test("an attempt is explained, and the question can be taken along", async () =>
 
   const sent = await watch(browser, page.url()); // a colleague opens the address
   await sent.locator(".answer").waitFor();
-  assert.equal(await sent.getByLabel("Retry-After").inputValue(), "2");
+  await becomes(async () => await sent.getByLabel("Retry-After").inputValue(), "2");
   await sent.done();
   const counts = (await get(decider.url, "v1/dependencies/payments")).counts;
   assert.equal(counts.retry_after, undefined, "explaining decided something");
@@ -208,8 +208,8 @@ test("an outcome and a gRPC code can be explained", async () => {
   await page.getByLabel("gRPC code").last().selectOption("PERMISSION_DENIED");
   await page.getByRole("button", { name: "Explain" }).click();
   await page.locator(".answer.give_up").waitFor();
-  assert.match(await page.locator(".answer h2").innerText(), /not retryable/);
-  assert.match(page.url(), /grpc_status=PERMISSION_DENIED/);
+  await becomes(async () => await page.locator(".answer h2").innerText(), /not retryable/);
+  await becomes(() => page.url(), /grpc_status=PERMISSION_DENIED/);
   await page.getByText("more", { exact: true }).click();
   await page.getByLabel("headers of the answer").fill("Retry-After-MS: 1500\nX-Should-Retry: true");
   await page.getByLabel("a gRPC code").check();
@@ -225,18 +225,18 @@ test("an address that somebody goes to is explained", async () => {
   await page.locator(".answer.give_up:not(.stale)", { hasText: "not retryable" }).waitFor({ timeout: patience });
   await page.goBack();
   await page.locator(".answer.retry:not(.stale)").waitFor({ timeout: patience });
-  assert.equal(await page.getByLabel("dependency", { exact: true }).inputValue(), "payments");
+  await becomes(async () => await page.getByLabel("dependency", { exact: true }).inputValue(), "payments");
   await page.getByLabel("HTTP status").last().fill("404"); // typed, and not sent
   await page.getByText("The form has changed since.").waitFor({ timeout: patience });
   await view(page, "/explain?dependency=payments");
   await page.getByText("Describe a failed attempt").waitFor({ timeout: patience });
-  assert.equal(await page.locator(".answer").count(), 0);
+  await becomes(async () => await page.locator(".answer").count(), 0);
 
   await page.getByLabel("method").fill("PUT");
   await page.getByLabel("a gRPC code").check();
-  assert.equal(await page.getByLabel("method").inputValue(), "POST");
+  await becomes(async () => await page.getByLabel("method").inputValue(), "POST");
   await page.getByLabel("no answer").check();
-  assert.equal(await page.getByLabel("method").inputValue(), "PUT");
+  await becomes(async () => await page.getByLabel("method").inputValue(), "PUT");
   await page.done();
 });
 
@@ -252,7 +252,7 @@ test("an override is set and lifted", async () => {
   await page.getByText("Retries are paused; the whole fleet knows within a second.").waitFor();
   await until("the override is shown", () => page.locator(".in-force .chip.bad").isVisible());
   assert.equal((await post(decider.url, "v1/decide", failed({ dependency: "inventory" }))).reason, "paused");
-  assert.match(await page.locator(".in-force").innerText(), /stock service fails over/);
+  await becomes(async () => await page.locator(".in-force").innerText(), /stock service fails over/);
   await picture(page, "override");
   await view(page, "/");
   await until("the fleet's page says so", async () => /inventory[\s\S]*every retry is refused/.test(await page.locator(".troubles").innerText()));
@@ -376,7 +376,7 @@ test("a lost connection is shown, and found again", async () => {
   await picture(page, "reconnecting");
   const again = await start({ listen: own.listen });
   await live(page);
-  assert.equal(await page.locator(".stale").count(), 0);
+  await becomes(async () => await page.locator(".stale").count(), 0);
   await until("the new process's counts", async () => /^0$/.test(await row(page, "payments").locator("td").nth(3).innerText()));
   await again.stop();
   await page.done();
@@ -421,7 +421,7 @@ test("light and dark, for everybody, with the keyboard", async () => {
     await page.getByRole("button", { name: /change the colours/ }).click(); // auto, light, dark
     await page.reload();
     await live(page);
-    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(15, 18, 22)", "the choice is kept");
+    await becomes(async () => await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(15, 18, 22)", "the choice is kept");
     await page.done();
   }
   assert.notEqual(grounds.light, grounds.dark);
@@ -429,9 +429,9 @@ test("light and dark, for everybody, with the keyboard", async () => {
   const page = await watch(browser, decider.url);
   await live(page);
   await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
+  await becomes(async () => await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
   await page.keyboard.press("Enter");
-  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await becomes(async () => await page.evaluate(() => document.activeElement.id), "main");
   for (let i = 0; i < 40 && await page.evaluate(() => document.activeElement.textContent.trim()) !== "payments"; i++) await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { level: 1, name: "payments" }).waitFor();
@@ -493,13 +493,13 @@ test("a thousand dependencies", async () => {
   const page = await watch(browser, own.url);
   await live(page);
   await page.getByRole("button", { name: /^show all/ }).waitFor();
-  assert.equal(await page.locator("table.dependencies tbody tr").count(), 100);
+  await becomes(async () => await page.locator("table.dependencies tbody tr").count(), 100);
   await page.getByPlaceholder("filter by name").fill("service-0777");
   await until("one row", async () => await page.locator("table.dependencies tbody tr").count() === 1);
-  assert.match(page.url(), /q=service-0777/);
+  await becomes(() => page.url(), /q=service-0777/);
   await page.getByPlaceholder("filter by name").fill("");
   await page.getByRole("button", { name: "retry/s" }).click();
-  assert.equal(await page.getByRole("columnheader", { name: "retry/s" }).getAttribute("aria-sort"), "descending");
+  await becomes(async () => await page.getByRole("columnheader", { name: "retry/s" }).getAttribute("aria-sort"), "descending");
   const busy = await page.evaluate(() => new Promise((resolve) => {
     let longest = 0;
     new PerformanceObserver((list) => { for (const each of list.getEntries()) longest = Math.max(longest, each.duration); }).observe({ entryTypes: ["longtask"] });

@@ -158,4 +158,18 @@ export async function until(what, holds, timeout = patience) {
   }
 }
 
+// becomes waits until a page shows a value, or a text that matches: what a click
+// does is drawn a moment later.
+export async function becomes(value, wanted, what = `it becomes ${wanted}`) {
+  let last;
+  try {
+    await until(what, async () => {
+      last = await value();
+      return wanted instanceof RegExp ? wanted.test(last) : last === wanted;
+    });
+  } catch (error) {
+    throw new Error(`${error.message}; it is ${JSON.stringify(last)}`);
+  }
+}
+
 export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
