@@ -53,7 +53,7 @@ func (s *Server) meet(t testing.TB, other *Server) {
 	_, _ = s.Try(t, "CLUSTER", "MEET", other.Host(), other.port, other.argument("--cluster-port")) // it is waited for
 }
 
-// WaitUntilWell waits until each node knows the others and all slots are served.
+// WaitUntilWell waits until each node knows the others and who has which slot.
 func (c *Cluster) WaitUntilWell(t testing.TB) {
 	t.Helper()
 	met := time.Time{}
@@ -67,7 +67,13 @@ func (c *Cluster) WaitUntilWell(t testing.TB) {
 			}
 			answer, err := node.Try(t, "CLUSTER", "INFO")
 			info := fmt.Sprint(answer, err)
-			return info, strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+			// Where not all slots must be served, all is well before a node knows of all.
+			for _, sign := range []string{"cluster_state:ok", "cluster_known_nodes:3", fmt.Sprintf("cluster_slots_assigned:%d", slots)} {
+				if !strings.Contains(info, sign) {
+					return info, false
+				}
+			}
+			return info, true
 		})
 	}
 }
