@@ -472,7 +472,7 @@ local function ask(t, s, name, cost, fit, plain, gap, furthest)
   local earliest = gap > 0 and fleet_cool_down(t) or 0
   local slot = gap > 0 and slot_wait(t, earliest) or 0
   if gap > 0 and slot - earliest > furthest then return NO_TOKENS, cool_down, slot - furthest end
-  if gap > 0 and fit and slot > fit then return COOL_DOWN_TOO_LONG, cool_down, -1 end
+  if gap > 0 and fit and slot > fit then return COOL_DOWN_TOO_LONG, cool_down, -1, nil, slot end
   local verdict, again, full = GRANTED, -1, nil
   if not rule[BUDGET_OFF] then verdict, again, full = spend(t, name, cost, plain) end
   if verdict ~= GRANTED then return verdict, cool_down, again, full end

@@ -39,11 +39,11 @@ func (b *bucket) nextSlot(t int64, p *decide.Policy, q *question, a *decide.Answ
 		a.Verdict, a.AskAgain = decide.NoTokens, decide.Some(wait-pace.Cap)
 		return instant{}, false
 	}
+	a.Slot = wait
 	if q.fit.Present && wait > q.fit.Value {
 		a.Verdict = decide.CoolDownTooLong
 		return instant{}, false
 	}
-	a.Slot = wait
 	return begin, true
 }
 

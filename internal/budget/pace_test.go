@@ -39,7 +39,7 @@ func TestPacing(t *testing.T) {
 		}},
 		{"none that misses the deadline, and a refusal takes none", paced(400_000), []step{
 			{0, ask(), "granted"},
-			{0, ask(fits(399)), "cool-down too long"},
+			{0, ask(fits(399)), "cool-down too long slot 400"},
 			{0, ask(fits(400)), "granted slot 400"},
 		}},
 		{"none before a cool-down ends, and from there on none further than the cap", paced(600_000), []step{
@@ -53,7 +53,7 @@ func TestPacing(t *testing.T) {
 			{0, ask(serverDelay(1000)), "granted cool 1000 slot 1000"},
 			{0, ask(serverDelay(3000)), "granted cool 3000 slot 3000"},
 			{0, ask(), "granted cool 3000 slot 3400"},
-			{0, ask(fits(3500)), "cool-down too long cool 3000"},
+			{0, ask(fits(3500)), "cool-down too long cool 3000 slot 3800"},
 		}},
 		{"parts of a ms are kept after a cool-down", paced(526), []step{
 			{0, ask(serverDelay(1000)), "granted cool 1000 slot 1000"},

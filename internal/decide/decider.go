@@ -130,7 +130,9 @@ func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Tr
 		hints := d.Hints & ReportOutcomes
 		out.giveUp(verdictReasons[answer.Verdict])
 		d.Hints = hints
-		if answer.Verdict != CoolDownTooLong { // time cures no deadline
+		if answer.Verdict == CoolDownTooLong { // time cures no deadline
+			d.own = max(d.own, answer.Slot)
+		} else {
 			d.AskAgain = answer.AskAgain
 		}
 	}

@@ -57,3 +57,13 @@ func TestPacedReplay(t *testing.T) {
 		}
 	}
 }
+
+func TestASlotThatMissesTheDeadline(t *testing.T) {
+	t.Parallel()
+	d := decider(standard(constant(0)), answers(decide.Answer{Verdict: decide.CoolDownTooLong, Slot: 700}))
+	got := mustDecide(t, d, got503(remaining(500)))
+	want := "Give up: the backoff of 700 ms and at least 1 ms for another attempt do not fit the 500 ms that are left of the deadline."
+	if got.Message() != want || got.Reason != decide.ReasonDeadline || got.AskAgain.Present {
+		t.Errorf("%s: %s", got.Reason, got.Message())
+	}
+}
