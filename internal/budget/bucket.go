@@ -298,8 +298,15 @@ func (b *bucket) coolDownLeft(t int64, p *decide.Policy, name string) int64 {
 	if p.CoolDown == decide.CoolDownOff {
 		return 0
 	}
-	until := max(b.coolDown, b.known(name).coolDown)
-	return min(max(until-t, 0), p.RetryAfter.Max)
+	return max(b.fleetCoolDown(t, p), min(b.known(name).coolDown-t, p.RetryAfter.Max))
+}
+
+// fleetCoolDown is what is left in ms of the cool-down that holds for all.
+func (b *bucket) fleetCoolDown(t int64, p *decide.Policy) int64 {
+	if p.CoolDown == decide.CoolDownOff {
+		return 0
+	}
+	return min(max(b.coolDown-t, 0), p.RetryAfter.Max)
 }
 
 // report counts original calls that ended without a decision.

@@ -201,13 +201,14 @@ local function spend_extra(cost, plain)
   return true
 end
 
--- slot_wait is in how many ms the next slot of a paced fleet begins
-local function slot_wait(t)
-  return max(b[SLOT] - t + (b[SLOT_US] > 0 and 1 or 0), 0)
+-- slot_wait is in how many ms the next slot of a paced fleet begins, none before
+-- the earliest
+local function slot_wait(t, earliest)
+  return max(b[SLOT] - t + (b[SLOT_US] > 0 and 1 or 0), earliest)
 end
 
-local function take_slot(t, wait, gap)
-  if wait == 0 then b[SLOT], b[SLOT_US] = t, 0 end
+local function take_slot(t, wait, earliest, gap)
+  if wait == earliest then b[SLOT], b[SLOT_US] = t + earliest, 0 end
   local us = b[SLOT_US] + gap
   b[SLOT], b[SLOT_US] = b[SLOT] + floor(us / 1000), us % 1000
 end
@@ -415,11 +416,15 @@ local function failed(t, name, n, firsts, for_caller, server_delay)
   record(t, name, n, firsts, for_caller, server_delay)
 end
 
+local function fleet_cool_down(t)
+  if rule[COOL_DOWN_OFF] then return 0 end
+  return min(max(b[COOL_DOWN] - t, 0), rule[LONGEST_WAIT])
+end
+
 local function cool_down_left(t, name)
   if rule[COOL_DOWN_OFF] then return 0 end
   local c = callers[name] or callers[THE_REST]
-  local till = max(b[COOL_DOWN], c and c.cool_down or 0)
-  return min(max(till - t, 0), rule[LONGEST_WAIT])
+  return max(fleet_cool_down(t), min((c and c.cool_down or 0) - t, rule[LONGEST_WAIT]))
 end
 
 -- spend takes the cost; what it returns is the verdict and when to ask again
@@ -464,13 +469,14 @@ local function ask(t, s, name, cost, fit, plain, gap, furthest)
   if waits > 0 then return OPEN_BREAKER, 0, waits end
   local cool_down = cool_down_left(t, name)
   if fit and cool_down > fit then return COOL_DOWN_TOO_LONG, cool_down, -1 end
-  local slot = gap > 0 and slot_wait(t) or 0
-  if gap > 0 and slot > furthest then return NO_TOKENS, cool_down, slot - furthest end
-  if gap > 0 and fit and slot > fit then return COOL_DOWN_TOO_LONG, cool_down, -1 end
+  local earliest = gap > 0 and fleet_cool_down(t) or 0
+  local slot = gap > 0 and slot_wait(t, earliest) or 0
+  if gap > 0 and slot - earliest > furthest then return NO_TOKENS, cool_down, slot - furthest end
+  if gap > 0 and fit and slot > fit then return COOL_DOWN_TOO_LONG, cool_down, -1, nil, slot end
   local verdict, again, full = GRANTED, -1, nil
   if not rule[BUDGET_OFF] then verdict, again, full = spend(t, name, cost, plain) end
   if verdict ~= GRANTED then return verdict, cool_down, again, full end
-  if gap > 0 then take_slot(t, slot, gap) end
+  if gap > 0 then take_slot(t, slot, earliest, gap) end
   if s == HALF_OPEN then
     b[LEASES][#b[LEASES] + 1] = t + rule[OPEN_FOR]
     b[PROBED] = 1
@@ -499,7 +505,7 @@ local function run_ask(name, count, firsts, for_caller, server_delay, cost, fit,
   if dry_run then return text end
   dirty = true
   if key and verdict == GRANTED then
-    local kept = format('%s,%.0f,%.0f,%.0f,%.0f', text, max(own, slot), max(delay, slot), server_delay, full and cost or 0)
+    local kept = format('%s,%.0f,%.0f,%.0f,%.0f', text, own, max(delay, slot), server_delay, full and cost or 0)
     redis.call('SET', KEYS[before + key], kept, 'PX', IDS_LIVE)
   end
   return text

@@ -146,7 +146,7 @@ func (k *kept) runOnce(now int64, p *decide.Policy, o *op) {
 		k.ids = map[string]granted{}
 	}
 	answer := o.answer
-	answer.Own, answer.Delay, answer.ReplayedServerDelay = max(o.ask.own, answer.Slot), max(o.ask.delay, answer.Slot), o.ask.serverDelay
+	answer.Own, answer.Delay, answer.ReplayedServerDelay = o.ask.own, max(o.ask.delay, answer.Slot), o.ask.serverDelay
 	k.ids[o.ask.id] = granted{answer: answer, expires: now + idsLive}
 }
 

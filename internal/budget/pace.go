@@ -21,27 +21,30 @@ func (i instant) from(t int64) int64 {
 	return max(wait, 0)
 }
 
-// nextSlot is when the next slot of a paced fleet begins; free is false where
-// that is further ahead than the rule or the deadline allows. A fleet that is
-// not paced has every slot.
+// nextSlot is when the next slot of a paced fleet begins, none before its
+// cool-down ends; free is false where that is further ahead than the rule, which
+// counts from that end, or the deadline allows. A wait that the server gave to one
+// caller alone moves no slot: those of the others would be lost. A fleet that is not
+// paced has every slot.
 func (b *bucket) nextSlot(t int64, p *decide.Policy, q *question, a *decide.Answer) (begin instant, free bool) {
 	pace := &p.Backoff[q.kind]
 	if pace.Strategy != decide.Paced {
 		return instant{}, true
 	}
-	wait := b.slot.from(t)
-	switch {
-	case wait > pace.Cap:
+	begin, wait, earliest := b.slot, b.slot.from(t), b.fleetCoolDown(t, p)
+	if wait <= earliest {
+		begin, wait = instant{ms: t + earliest}, earliest
+	}
+	if wait-earliest > pace.Cap {
 		a.Verdict, a.AskAgain = decide.NoTokens, decide.Some(wait-pace.Cap)
 		return instant{}, false
-	case q.fit.Present && wait > q.fit.Value:
-		a.Verdict = decide.CoolDownTooLong
-		return instant{}, false
-	case wait == 0:
-		return instant{ms: t}, true
 	}
 	a.Slot = wait
-	return b.slot, true
+	if q.fit.Present && wait > q.fit.Value {
+		a.Verdict = decide.CoolDownTooLong
+		return instant{}, false
+	}
+	return begin, true
 }
 
 // takeSlot hands the slot out.

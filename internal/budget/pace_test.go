@@ -39,8 +39,32 @@ func TestPacing(t *testing.T) {
 		}},
 		{"none that misses the deadline, and a refusal takes none", paced(400_000), []step{
 			{0, ask(), "granted"},
-			{0, ask(fits(399)), "cool-down too long"},
+			{0, ask(fits(399)), "cool-down too long slot 400"},
 			{0, ask(fits(400)), "granted slot 400"},
+		}},
+		{"none before a cool-down ends, and from there on none further than the cap", paced(600_000), []step{
+			{0, ask(serverDelay(5000)), "granted cool 5000 slot 5000"},
+			{0, ask(serverDelay(5000)), "granted cool 5000 slot 5600"},
+			{0, ask(serverDelay(5000)), "no tokens again 5200 cool 5000"},
+			{1000, ask(), "no tokens again 4200 cool 4000"},
+			{4200, ask(), "granted slot 1000"},
+		}},
+		{"a longer cool-down moves what was not handed out", paced(400_000), []step{
+			{0, ask(serverDelay(1000)), "granted cool 1000 slot 1000"},
+			{0, ask(serverDelay(3000)), "granted cool 3000 slot 3000"},
+			{0, ask(), "granted cool 3000 slot 3400"},
+			{0, ask(fits(3500)), "cool-down too long cool 3000 slot 3800"},
+		}},
+		{"parts of a ms are kept after a cool-down", paced(526), []step{
+			{0, ask(serverDelay(1000)), "granted cool 1000 slot 1000"},
+			{0, asks(2), "2 granted"},
+			{0, ask(), "granted cool 1000 slot 1002"},
+			{0, ask(), "granted cool 1000 slot 1003"},
+		}},
+		{"one caller's wait takes no slot from the others", paced(400_000), []step{
+			{0, ask(from("a"), forCaller(5000)), "granted cool 5000"},
+			{0, ask(from("b")), "granted slot 400"},
+			{0, ask(from("a")), "granted cool 5000 slot 800"},
 		}},
 		{"kinds with a backoff of their own are not paced", paced(400_000), []step{
 			{0, ask(), "granted"},
@@ -59,7 +83,7 @@ func TestPacing(t *testing.T) {
 		{"an id is answered with its slot again", paced(400_000), []step{
 			{0, ask(), "granted"},
 			{0, ask(withID("a", 2), waits(7, 7)), "granted slot 400"},
-			{10, ask(withID("a", 2), waits(7, 7)), "granted slot 400 replayed 400 400 0"},
+			{10, ask(withID("a", 2), waits(7, 7)), "granted slot 400 replayed 7 400 0"},
 			{0, ask(), "granted slot 790"},
 		}},
 		{"a dry run takes none", paced(400_000), []step{

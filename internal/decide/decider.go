@@ -130,7 +130,9 @@ func (out *Plan) settle(answer Answer, q *Question, random func() float64, t *Tr
 		hints := d.Hints & ReportOutcomes
 		out.giveUp(verdictReasons[answer.Verdict])
 		d.Hints = hints
-		if answer.Verdict != CoolDownTooLong { // time cures no deadline
+		if answer.Verdict == CoolDownTooLong { // time cures no deadline
+			d.own = max(d.own, answer.Slot)
+		} else {
 			d.AskAgain = answer.AskAgain
 		}
 	}
@@ -150,7 +152,6 @@ func (d *Decision) allow(planned *Decision, refused Reason) {
 // deadline: a replayed one may not, where the deadline has shrunk since.
 func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits bool) {
 	d := &out.Decision
-	d.own = max(d.own, answer.Slot)
 	delay := max(d.Delay, answer.Slot)
 	if answer.Replayed {
 		d.own, delay = answer.Own, answer.Delay
@@ -159,10 +160,17 @@ func (out *Plan) grant(answer Answer, q *Question, random func() float64) (fits 
 		}
 	}
 	server := d.ServerDelay.Value
+	floor := max(server, answer.CoolDown)
+	if answer.Slot > floor {
+		d.own = max(d.own, answer.Slot)
+	}
 	if answer.Replayed && q.Fit.Present { // what was added to the floor gives way to a deadline that has shrunk
 		delay = max(d.own, server, min(delay, q.Fit.Value))
 	}
 	fits = out.label(delay, server, 0)
+	if answer.Slot > 0 && answer.Slot >= floor { // the slots spread the crowd
+		return out.label(max(d.own, answer.Slot), server, answer.CoolDown)
+	}
 	if answer.CoolDown <= server {
 		return fits
 	}
