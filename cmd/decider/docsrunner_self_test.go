@@ -38,7 +38,7 @@ func TestDocsRunner(t *testing.T) {
 		{"variables last", page("'''sh", "word=kept", "'''", "'''sh", "echo $word", "'''", "'''text", "kept", "'''"), ""},
 		{"a file", page("'''yaml file=sub/a.yaml", "a: 1", "'''", "'''sh", "cat sub/a.yaml", "'''", "'''text", "a: 1", "'''"), ""},
 		{"a file elsewhere", page("'''yaml file=../a.yaml", "a: 1", "'''"), "2: file=../a.yaml is not inside"},
-		{"a clean environment", page("'''sh", "env | grep -c ^DECIDER_; ls; basename $(command -v decider)", "'''", "'''text", "1", "bin", "decider", "'''"), ""},
+		{"a clean environment", page("'''sh", "env | grep -c ^DECIDER_; ls; basename $(command -v decider)", "'''", "'''text", "2", "bin", "decider", "'''"), ""},
 		{"ports stand for free ones", page("'''sh", "echo localhost:8080 127.0.0.1:9 127.0.0.1:6379", "test 127.0.0.1:6379 != 127.0.0.1:$(printf 63; printf 79)", "'''",
 			"'''text", "localhost:8080 127.0.0.1:9 127.0.0.1:6379", "'''"), ""},
 		{"a picture", page("'''", "a -> b", "'''"), ""},

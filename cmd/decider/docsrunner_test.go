@@ -104,6 +104,7 @@ func (r *docsRunner) open() error {
 		"HOME=" + r.dir,
 		"LANG=C.UTF-8",
 		"DECIDER_LISTEN=" + r.real("127.0.0.1:8080"),
+		"DECIDER_STORE_TIMEOUT=20s", // a busy machine is no lost store
 	})
 	return err
 }
