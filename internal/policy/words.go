@@ -64,7 +64,7 @@ type waitWords struct {
 	Multiplier *number `json:"multiplier,omitempty" unit:"times" min:"1" max:"1000" default:"2" example:"2" doc:"By what the window grows from retry to retry."`
 	Min        *millis `json:"min,omitempty" min:"0" max:"596h31m23.647s" default:"0s" example:"0s" doc:"The shortest wait, whatever the strategy draws."`
 	Jitter     *ratio  `json:"jitter,omitempty" min:"0%" max:"100%" default:"20%" example:"20%" doc:"The share of the window by which proportional_jitter moves it either way; no other strategy reads it."`
-	Rate       *number `json:"rate,omitempty" unit:"retries per second" min:"0.001" max:"1000000" decimals:"3" example:"1900" doc:"How many slots a second paced hands to the whole fleet, none further ahead than cap; no other strategy reads it."`
+	Rate       *number `json:"rate,omitempty" unit:"retries per second" min:"0.001" max:"1000000" decimals:"3" example:"1900" doc:"How many slots a second paced hands to the whole fleet, none further than cap ahead of now or of the end of a cool-down; no other strategy reads it."`
 }
 
 type backoffWords struct {
