@@ -90,8 +90,14 @@ func faults() []fault {
 			begin: func(_ *testing.T, s *scene) { s.proxy.Refuse(true); s.proxy.Cut() },
 			end:   func(_ *testing.T, s *scene) { s.proxy.Refuse(false) }},
 		{name: "cut again and again", cuts: true,
-			begin: func(_ *testing.T, s *scene) { s.again(20*time.Millisecond, s.proxy.Cut) },
-			end:   func(_ *testing.T, s *scene) { s.stop() }},
+			begin: func(_ *testing.T, s *scene) {
+				s.proxy.Delay(3 * time.Millisecond) // so that there are requests on their way to be cut
+				s.again(20*time.Millisecond, s.proxy.Cut)
+			},
+			end: func(_ *testing.T, s *scene) {
+				s.stop()
+				s.proxy.Delay(0)
+			}},
 		{name: "SCRIPT FLUSH", unnoticed: true,
 			begin: func(t *testing.T, s *scene) {
 				s.again(20*time.Millisecond, func() { s.server.Do(t, "SCRIPT", "FLUSH", "SYNC") })

@@ -59,8 +59,9 @@ func startSentinel(t testing.TB, primary int) *Server {
 		t.Fatal(err)
 	}
 	s := start(t, port, dir, config, "--sentinel")
-	// Otherwise they learn of each other and of the replica within seconds.
-	s.Do(t, "SENTINEL", "DEBUG", "info-period", 200, "publish-period", 200)
+	// Otherwise they learn of each other and of the replica within seconds, and after
+	// a stall of two seconds they do nothing for half a minute (TILT).
+	s.Do(t, "SENTINEL", "DEBUG", "info-period", 200, "publish-period", 200, "tilt-trigger", 60000)
 	return s
 }
 
