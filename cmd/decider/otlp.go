@@ -15,11 +15,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/retrydecider/decider/internal/handlers"
 )
 
 // otlp sends spans to a collector: OTLP over HTTP with protobuf, as the variables
@@ -224,25 +225,16 @@ func withoutURL(err error) error {
 
 // seldom logs the first of many like failures at once, and then one in a while.
 type seldom struct {
+	handlers.Sampler
 	log     *slog.Logger
 	message string
 	every   time.Duration
-
-	mu      sync.Mutex
-	last    time.Time
-	skipped int64
 }
 
 func (s *seldom) warn(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.last.IsZero() && now.Sub(s.last) < s.every {
-		s.skipped++
-		return
+	if before, ok := s.Next(time.Now(), s.every); ok {
+		s.log.Warn(s.message, "error", err, "not_logged_before", before)
 	}
-	s.log.Warn(s.message, "error", err, "not_logged_before", s.skipped)
-	s.last, s.skipped = now, 0
 }
 
 func gzipped(body []byte) []byte {

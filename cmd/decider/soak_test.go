@@ -261,17 +261,13 @@ func isFlat(t *testing.T, during []footprint, span time.Duration) {
 		t.Fatalf("measured %d times", len(during))
 	}
 	third := len(during) / 3
-	memory := float64(24 << 20)
-	if span < 5*time.Minute { // what the process keeps of the past is still growing, and the race detector's memory with it
-		memory = 128 << 20
-	}
 	for _, each := range []struct {
 		what  string
 		of    func(footprint) float64
 		unit  float64
 		slack float64 // beside a tenth of what there was
 	}{
-		{"MiB", func(f footprint) float64 { return f.bytes }, 1 << 20, memory},
+		{"MiB", func(f footprint) float64 { return f.bytes }, 1 << 20, 24 << 20},
 		{"goroutines", func(f footprint) float64 { return f.goroutines }, 1, 64},
 		{"file descriptors", func(f footprint) float64 { return f.files }, 1, 32},
 	} {

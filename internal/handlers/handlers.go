@@ -262,7 +262,7 @@ type server struct {
 	// under is how many requests are under way.
 	under    atomic.Int64
 	refusals *refusals
-	accesses sampler
+	accesses Sampler
 }
 
 var _ gen.ServerInterface = (*server)(nil)

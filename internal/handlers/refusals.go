@@ -31,16 +31,16 @@ type refusals struct {
 	count    *prometheus.CounterVec
 	log      *slog.Logger
 	now      func() time.Time
-	samplers sync.Map // of a reason to its *sampler
+	samplers sync.Map // of a reason to its *Sampler
 }
 
 func (r *refusals) note(ctx context.Context, one Refusal) {
 	r.count.WithLabelValues(one.Why).Inc()
 	known, ok := r.samplers.Load(one.Why)
 	if !ok {
-		known, _ = r.samplers.LoadOrStore(one.Why, new(sampler))
+		known, _ = r.samplers.LoadOrStore(one.Why, new(Sampler))
 	}
-	before, ok := known.(*sampler).next(r.now(), time.Second)
+	before, ok := known.(*Sampler).Next(r.now(), time.Second)
 	if !ok {
 		return
 	}
@@ -68,7 +68,7 @@ func (a *API) ServerLog() *log.Logger {
 type serverLog struct {
 	refusals *refusals
 	log      *slog.Logger
-	others   sampler
+	others   Sampler
 }
 
 // Write is for [io.Writer]; a line is one call.
@@ -82,7 +82,7 @@ func (l *serverLog) Write(line []byte) (int, error) {
 		l.log.Error(text)
 		return len(line), nil
 	}
-	if before, ok := l.others.next(l.refusals.now(), time.Second); ok {
+	if before, ok := l.others.Next(l.refusals.now(), time.Second); ok {
 		l.log.Warn(text, "not_logged_before", before)
 	}
 	return len(line), nil
@@ -109,25 +109,4 @@ func (s *server) refused(c echo.Context, err error) {
 			Why: word, From: c.RealIP(), Method: c.Request().Method, Route: c.Path(), Identity: nameIfKnown(c), Cause: causeOf(err),
 		})
 	}
-}
-
-// sampler lets through one of what happens in each span of time, so that nobody
-// can fill a log.
-type sampler struct {
-	mu      sync.Mutex
-	last    time.Time
-	skipped int64
-}
-
-// next says whether this one is let through, and how many were not since the
-// last that was.
-func (s *sampler) next(now time.Time, span time.Duration) (skipped int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since := now.Sub(s.last); since >= 0 && since < span {
-		s.skipped++
-		return 0, false
-	}
-	s.last, skipped, s.skipped = now, s.skipped, 0
-	return skipped, true
 }

@@ -73,7 +73,7 @@ func (s *server) logAccess(c echo.Context, now time.Time, took time.Duration) {
 	if s.AccessLog == 0 || roleOf[callOf(c.Request().Method, c.Path())] == open || !s.Log.Enabled(requestContext(c), slog.LevelInfo) {
 		return
 	}
-	skipped, ok := s.accesses.next(now, time.Second/time.Duration(s.AccessLog))
+	skipped, ok := s.accesses.Next(now, time.Second/time.Duration(s.AccessLog))
 	if !ok {
 		return
 	}

@@ -368,7 +368,8 @@ test("a lost connection is shown, and found again", async () => {
   const page = await watch(browser, own.url, { expected: /net::ERR_|Failed to load/ });
   await live(page);
   await post(own.url, "v1/decide", failed());
-  await own.stop(); // which an open stream does not hold up: else it ends with an error
+  await own.stop();
+  assert.doesNotMatch(own.log(), /cut off/, "an open stream held the end of the process up");
   await page.locator('.connection[data-state="reconnecting"]').waitFor({ timeout: patience });
   await page.getByText(/Connection lost\. What you see is \d+ s old\./).waitFor();
   assert.match(await page.getByRole("status").first().innerText(), /reconnecting/);

@@ -36,7 +36,7 @@ export async function start({ listen = "127.0.0.1:0", args = [], file = policies
     child.on("error", (error) => reject(new Error(`${binary}: ${error.message}; make build makes it`)));
   });
   const decider = {
-    url, listen: new URL(url).host,
+    url, listen: new URL(url).host, log: () => log,
     async stop() {
       children.delete(decider);
       if (child.exitCode !== null) return;
